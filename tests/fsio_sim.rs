@@ -1,0 +1,234 @@
+//! The simulated file system forgets exactly what was not synced.
+#![cfg(feature = "testing")]
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use sharestate::fsio::sim::{EINTR, EIO, Fault, PageModel, Repeat, SimFs, Transfer, When};
+use sharestate::fsio::{
+    Fs, FsFile, FsOp, LockError, OpenMode, read_up_to, write_all_at, write_durably,
+};
+
+const LOST: PageModel = PageModel::UnsyncedLost;
+
+fn random(seed: u64) -> PageModel {
+    PageModel::Random { seed, granularity: 512 }
+}
+
+fn durable_file(sim: &SimFs, path: &Path, content: &[u8]) -> Box<dyn FsFile> {
+    let file = sim.open(path, OpenMode::CreateNew).expect("created");
+    write_all_at(&*file, content, 0).expect("written");
+    file.sync_all().expect("synced");
+    sim.sync_dir(Path::new("/")).expect("synced");
+    file
+}
+
+#[test]
+fn content_survives_a_power_cut_only_after_a_sync_of_the_file() {
+    let sim = SimFs::new(0);
+    let path = Path::new("/file");
+    let file = durable_file(&sim, path, b"old content");
+    write_all_at(&*file, b"new", 0).expect("written");
+    file.set_len(5).expect("cut");
+    assert_eq!(sim.content(path).expect("live"), b"new c");
+    assert_eq!(sim.power_cut(LOST).content(path).expect("durable"), b"old content");
+    assert_eq!(sim.power_cut(PageModel::AllKept).content(path).expect("kept"), b"new c");
+    assert_eq!(sim.restart().power_cut(LOST).content(path).expect("durable"), b"old content");
+    file.sync_data().expect("synced");
+    assert_eq!(sim.power_cut(LOST).content(path).expect("durable"), b"new c");
+}
+
+#[test]
+fn names_survive_a_power_cut_only_after_a_sync_of_the_directory() {
+    let sim = SimFs::new(0);
+    let names = |sim: &SimFs| -> Vec<String> {
+        let entries = sim.list(Path::new("/")).expect("listed");
+        entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect()
+    };
+    durable_file(&sim, Path::new("/a"), b"a");
+    let file = sim.open(Path::new("/b"), OpenMode::CreateNew).expect("created");
+    write_all_at(&*file, b"b", 0).expect("written");
+    file.sync_all().expect("synced");
+    assert_eq!(names(&sim.power_cut(LOST)), ["a"], "syncing a file does not sync its name");
+    sim.sync_dir(Path::new("/")).expect("synced");
+    assert_eq!(names(&sim.power_cut(LOST)), ["a", "b"]);
+    sim.rename(Path::new("/b"), Path::new("/c")).expect("renamed");
+    sim.remove_file(Path::new("/a")).expect("removed");
+    assert_eq!(names(&sim), ["c"]);
+    assert_eq!(names(&sim.power_cut(LOST)), ["a", "b"]);
+    let mut seen = BTreeSet::new();
+    for seed in 0..50 {
+        seen.insert(names(&sim.power_cut(random(seed))).join(""));
+    }
+    let all: BTreeSet<String> = ["ab", "ac", "b", "c"].map(String::from).into();
+    assert_eq!(seen, all, "every subset happens");
+    sim.sync_dir(Path::new("/")).expect("synced");
+    assert_eq!(names(&sim.power_cut(LOST)), ["c"]);
+}
+
+#[test]
+fn what_is_in_a_directory_without_a_durable_name_is_lost_with_it() {
+    let sim = SimFs::new(0);
+    sim.create_dir(Path::new("/dir")).expect("created");
+    write_durably(&sim, Path::new("/dir"), "file", b"x").expect("written");
+    assert!(sim.power_cut(LOST).content(Path::new("/dir/file")).is_none());
+    sim.sync_dir(Path::new("/")).expect("synced");
+    assert!(sim.power_cut(LOST).content(Path::new("/dir/file")).is_some());
+}
+
+#[test]
+fn of_unsynced_pages_any_subset_survives_and_of_a_page_any_moment() {
+    let sim = SimFs::new(0);
+    let path = Path::new("/file");
+    let file = durable_file(&sim, path, &[0; 2048]);
+    write_all_at(&*file, &[1; 2048], 0).expect("written");
+    write_all_at(&*file, &[2; 512], 512).expect("written");
+    let mut seen = BTreeSet::new();
+    for seed in 0..400 {
+        let after = sim.power_cut(random(seed));
+        let content = after.content(path).expect("the file");
+        assert_eq!(content.len(), 2048);
+        let sectors: Vec<u8> = content.chunks(512).map(|sector| sector[0]).collect();
+        assert!(content.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
+        assert_eq!(after.content(path), after.power_cut(LOST).content(path), "durable again");
+        seen.insert(sectors);
+    }
+    assert_eq!(seen.len(), 2 * 3 * 2 * 2, "{seen:?}");
+    let again = sim.power_cut(random(7)).content(path);
+    assert_eq!(sim.power_cut(random(7)).content(path), again, "the seed decides");
+}
+
+#[test]
+fn a_failed_sync_leaves_pages_visible_that_no_later_sync_makes_durable() {
+    let sim = SimFs::new(0);
+    let path = Path::new("/file");
+    let file = durable_file(&sim, path, b"old");
+    write_all_at(&*file, b"new", 0).expect("written");
+    sim.fail(Fault { when: When::Op(FsOp::SyncData), errno: EIO, repeat: Repeat::Once });
+    assert_eq!(file.sync_data().expect_err("failed").raw_os_error(), Some(EIO));
+    file.sync_data().expect("the kernel has forgotten");
+    assert_eq!(sim.content(path).expect("live"), b"new");
+    assert_eq!(sim.power_cut(LOST).content(path).expect("durable"), b"old");
+    write_all_at(&*file, b"new", 0).expect("written again");
+    file.sync_data().expect("synced");
+    assert_eq!(sim.power_cut(LOST).content(path).expect("durable"), b"new");
+}
+
+#[test]
+fn a_crash_stops_the_world_before_or_after_the_call_that_was_named() {
+    for (after, expected) in [(false, &b""[..]), (true, b"x")] {
+        let sim = SimFs::new(0);
+        let path = Path::new("/file");
+        let file = durable_file(&sim, path, b"");
+        let call = sim.calls() + 1;
+        if after {
+            sim.crash_after(call);
+        } else {
+            sim.crash_before(call);
+        }
+        assert!(!sim.is_crashed());
+        write_all_at(&*file, b"x", 0).expect_err("crashed");
+        assert!(sim.is_crashed());
+        file.sync_all().expect_err("crashed");
+        sim.list(Path::new("/")).expect_err("crashed");
+        assert_eq!(sim.power_cut(PageModel::AllKept).content(path).expect("there"), expected);
+        assert_eq!(sim.power_cut(LOST).content(path).expect("there"), b"");
+    }
+}
+
+#[test]
+fn faults_strike_once_or_from_then_on_where_they_are_told_to() {
+    let sim = SimFs::new(0);
+    let file = durable_file(&sim, Path::new("/file"), b"");
+    let fault = |when, repeat| Fault { when, errno: EIO, repeat };
+    sim.fail(fault(When::Call(sim.calls() + 2), Repeat::Sticky));
+    write_all_at(&*file, b"a", 0).expect("not yet");
+    write_all_at(&*file, b"b", 1).expect_err("now");
+    write_all_at(&*file, b"c", 1).expect_err("from now on");
+    file.sync_data().expect("another kind of call");
+    sim.clear_faults();
+    write_all_at(&*file, b"d", 1).expect("repaired");
+    sim.fail(fault(When::Matching(|call| call.op == FsOp::Write && call.offset > 5), Repeat::Once));
+    write_all_at(&*file, b"e", 5).expect("not this one");
+    write_all_at(&*file, b"f", 6).expect_err("this one");
+    write_all_at(&*file, b"f", 6).expect("once");
+    let writes = sim.trace().iter().filter(|call| call.op == FsOp::Write).count();
+    assert_eq!(writes, 7);
+}
+
+#[test]
+fn helpers_continue_short_transfers_and_repeat_interrupted_ones() {
+    let sim = SimFs::new(3);
+    let content: Vec<u8> = (0..=255).collect();
+    for transfer in [Transfer::AtMost(1), Transfer::AtMost(7), Transfer::UpTo(50)] {
+        let path = format!("/{transfer:?}");
+        let path = Path::new(&path);
+        let file = durable_file(&sim, path, b"");
+        sim.set_reads(transfer);
+        sim.set_writes(transfer);
+        sim.interrupt_every(2);
+        write_all_at(&*file, &content, 3).expect("written");
+        let mut bytes = vec![0; 300];
+        assert_eq!(read_up_to(&*file, &mut bytes, 3).expect("read"), 256);
+        assert_eq!(bytes[..256], content);
+        sim.clear_faults();
+    }
+    let file = durable_file(&sim, Path::new("/one"), b"");
+    sim.fail(Fault { when: When::Op(FsOp::Write), errno: EINTR, repeat: Repeat::Once });
+    let error = file.write_at(b"x", 0).expect_err("interrupted");
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+}
+
+#[test]
+fn a_full_disk_takes_what_fits_and_still_overwrites() {
+    let sim = SimFs::new(0);
+    let file = durable_file(&sim, Path::new("/file"), &[1; 100]);
+    sim.set_capacity(Some(150));
+    assert_eq!(file.write_at(&[2; 100], 90).expect("a short write"), 60);
+    let error = write_all_at(&*file, &[2; 1], 150).expect_err("full");
+    assert!(error.is_full());
+    write_all_at(&*file, &[3; 150], 0).expect("overwritten");
+    assert!(file.allocate(151).expect_err("full").is_full());
+    let other = sim.open(Path::new("/other"), OpenMode::CreateNew).expect("a name is free");
+    assert!(write_all_at(&*other, b"x", 0).expect_err("full").is_full());
+    assert_eq!(sim.used(), 150);
+    sim.remove_file(Path::new("/file")).expect("removed");
+    write_all_at(&*other, b"x", 0).expect("space again");
+}
+
+#[test]
+fn a_lock_is_held_once_and_not_across_a_restart() {
+    let sim = SimFs::new(0);
+    let path = Path::new("/LOCK");
+    let guard = sim.lock(path).expect("free");
+    assert!(matches!(sim.lock(path), Err(LockError::Held { .. })));
+    drop(sim.restart().lock(path).expect("another process, after this one died"));
+    drop(guard);
+    sim.lock(path).expect("free again");
+}
+
+#[test]
+fn a_durable_replace_is_whole_or_absent_at_every_crash() {
+    let path = Path::new("/STORE");
+    let dry = SimFs::new(0);
+    write_durably(&dry, Path::new("/"), "STORE", b"first").expect("written");
+    let from = dry.calls();
+    write_durably(&dry, Path::new("/"), "STORE", b"second").expect("written");
+    let mut states = 0;
+    for call in from + 1..=dry.calls() {
+        let sim = SimFs::new(0);
+        write_durably(&sim, Path::new("/"), "STORE", b"first").expect("written");
+        sim.crash_before(call);
+        write_durably(&sim, Path::new("/"), "STORE", b"second").expect_err("crashed");
+        for model in (0..20).map(random).chain([LOST, PageModel::AllKept]) {
+            let after = sim.power_cut(model);
+            let content = after.content(path).expect("never absent");
+            assert!(content == b"first" || content == b"second", "{content:?}");
+            write_durably(&after, Path::new("/"), "STORE", b"third").expect("goes on");
+            assert_eq!(after.power_cut(LOST).content(path).expect("there"), b"third");
+            states += 1;
+        }
+    }
+    println!("{states} states");
+}
