@@ -1,0 +1,195 @@
+//! Rows in RocksDB. Owns RocksDB's settings and nothing else.
+
+use std::path::{Path, PathBuf};
+
+use rocksdb::checkpoint::Checkpoint;
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType,
+    Direction, ErrorKind, IteratorMode, Options, ReadOptions, WriteBatch, WriteOptions, properties,
+};
+
+use super::table::Row;
+use super::{Family, RowOp, RowStore, SnapshotError, SnapshotStats};
+
+/// How to open the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RocksMode {
+    /// Make a new one; the directory must not hold one.
+    Create,
+    /// Open an existing one for writing.
+    ReadWrite,
+    /// Open beside a live writer, reading what is durable now. RocksDB keeps its own log file in
+    /// `scratch`.
+    Secondary {
+        /// A directory of the reader's own.
+        scratch: PathBuf,
+    },
+}
+
+/// A RocksDB database with the store's column families.
+pub struct RocksRows {
+    db: DB,
+    path: PathBuf,
+}
+
+impl std::fmt::Debug for RocksRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RocksRows").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl RocksRows {
+    /// Opens the database at `path`. `cache_bytes` bounds RocksDB's block cache.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Storage`] with RocksDB's words.
+    pub fn open(path: &Path, mode: &RocksMode, cache_bytes: usize) -> Result<Self, SnapshotError> {
+        let mut options = Options::default();
+        options.create_if_missing(*mode == RocksMode::Create);
+        options.set_error_if_exists(*mode == RocksMode::Create);
+        options.create_missing_column_families(*mode == RocksMode::Create);
+        options.set_paranoid_checks(true);
+        // Opening must not cost in proportion to the number of rows.
+        options.set_skip_stats_update_on_db_open(true);
+        options.set_max_background_jobs(2);
+        options.set_keep_log_file_num(4);
+        options.set_stats_dump_period_sec(0);
+        options.set_max_total_wal_size(256 << 20);
+        let cache = Cache::new_lru_cache(cache_bytes);
+        let families = Family::ALL.map(|family| {
+            ColumnFamilyDescriptor::new(family.name(), family_options(family, &cache))
+        });
+        let db = match mode {
+            RocksMode::Secondary { scratch } => {
+                options.set_max_open_files(-1); // RocksDB asks this of a secondary
+                DB::open_cf_descriptors_as_secondary(&options, path, scratch, families)
+            }
+            _ => DB::open_cf_descriptors(&options, path, families),
+        };
+        let db = db.map_err(|error| storage_error(path, "open", &error))?;
+        Ok(Self { db, path: path.to_owned() })
+    }
+
+    /// Drops a database that a creation left unfinished; none is fine.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Storage`] with RocksDB's words.
+    pub fn destroy(path: &Path) -> Result<(), SnapshotError> {
+        DB::destroy(&Options::default(), path).map_err(|error| storage_error(path, "drop", &error))
+    }
+
+    fn family(&self, family: Family) -> Result<&ColumnFamily, SnapshotError> {
+        self.db.cf_handle(family.name()).ok_or_else(|| SnapshotError::Storage {
+            path: self.path.clone(),
+            operation: "read",
+            reason: format!("column family `{family}` is missing"),
+            corrupt: true,
+        })
+    }
+
+    fn estimate(&self, family: Family, property: &properties::PropName) -> u64 {
+        let value = self
+            .family(family)
+            .ok()
+            .and_then(|cf| self.db.property_int_value_cf(cf, property).ok().flatten());
+        value.unwrap_or(0)
+    }
+}
+
+fn family_options(family: Family, cache: &Cache) -> Options {
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(cache);
+    blocks.set_bloom_filter(10.0, false);
+    blocks.set_cache_index_and_filter_blocks(true);
+    let mut options = Options::default();
+    options.set_block_based_table_factory(&blocks);
+    options.set_compression_type(DBCompressionType::Lz4);
+    if family != Family::Partition {
+        options.set_write_buffer_size(8 << 20);
+    }
+    options
+}
+
+fn storage_error(path: &Path, operation: &'static str, error: &rocksdb::Error) -> SnapshotError {
+    SnapshotError::Storage {
+        path: path.to_owned(),
+        operation,
+        reason: error.to_string(),
+        corrupt: matches!(
+            error.kind(),
+            // A missing file of an existing database is damage too.
+            ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::InvalidArgument
+        ),
+    }
+}
+
+impl RowStore for RocksRows {
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, SnapshotError> {
+        self.db
+            .get_cf(self.family(family)?, key)
+            .map_err(|error| storage_error(&self.path, "read", &error))
+    }
+
+    fn scan(&self, family: Family, from: &[u8], limit: usize) -> Result<Vec<Row>, SnapshotError> {
+        let mode = IteratorMode::From(from, Direction::Forward);
+        let mut options = ReadOptions::default();
+        options.fill_cache(false);
+        self.db
+            .iterator_cf_opt(self.family(family)?, options, mode)
+            .take(limit)
+            .collect::<Result<_, _>>()
+            .map_err(|error| storage_error(&self.path, "scan", &error))
+    }
+
+    fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {
+        let mut batch = WriteBatch::default();
+        for op in ops {
+            let family = self.family(op.family)?;
+            match op.value {
+                Some(value) => batch.put_cf(family, op.key, value),
+                None => batch.delete_cf(family, op.key),
+            }
+        }
+        let mut options = WriteOptions::default();
+        options.set_sync(true);
+        self.db
+            .write_opt(batch, &options)
+            .map_err(|error| storage_error(&self.path, "write", &error))
+    }
+
+    fn copy_to(&self, target: &Path) -> Result<(), SnapshotError> {
+        Checkpoint::new(&self.db)
+            .and_then(|checkpoint| checkpoint.create_checkpoint(target))
+            .map_err(|error| storage_error(target, "copy", &error))
+    }
+
+    fn verify(&self) -> Result<(), SnapshotError> {
+        for family in Family::ALL {
+            let mut options = ReadOptions::default();
+            options.set_verify_checksums(true);
+            options.fill_cache(false);
+            let rows = self.db.iterator_cf_opt(self.family(family)?, options, IteratorMode::Start);
+            for row in rows {
+                row.map_err(|error| storage_error(&self.path, "verify", &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> SnapshotStats {
+        let rows = |family| self.estimate(family, properties::ESTIMATE_NUM_KEYS);
+        SnapshotStats {
+            partitions: rows(Family::Partition),
+            producers: rows(Family::Producer),
+            producer_keys: rows(Family::ProducerKey),
+            bytes: Family::ALL
+                .into_iter()
+                .map(|family| self.estimate(family, properties::TOTAL_SST_FILES_SIZE))
+                .sum(),
+        }
+    }
+}
