@@ -1,0 +1,260 @@
+//! Opening a store: identity, snapshot, log, and what a crash left between them. Everything is read
+//! and judged before anything is changed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::directory::{Contents, Directory, Identity};
+use super::residency::Resident;
+use crate::codec;
+use crate::error::{EntryError, OpenError};
+use crate::fsio::Fs;
+use crate::log::{
+    self, Entry, LogIdentity, LogOptions, LogWriter, Prepare, RepairReport, ScanError, Scope,
+    TailReport,
+};
+use crate::model::Lsn;
+use crate::options::{Create, Options, SyncPolicy};
+use crate::snapshot::{RowStore, Snapshot, SnapshotError};
+
+/// Opens the rows of a snapshot.
+pub trait RowOpener: std::fmt::Debug {
+    /// Makes new rows at `path`; rows left there by a creation that never finished are dropped.
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    fn create(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError>;
+
+    /// Opens existing rows.
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    fn open(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError>;
+}
+
+/// Opens RocksDB.
+#[cfg(feature = "rocksdb")]
+#[derive(Debug, Clone, Copy)]
+pub struct RocksOpener {
+    /// Bound of the block cache, in bytes.
+    pub cache_bytes: usize,
+}
+
+#[cfg(feature = "rocksdb")]
+impl RowOpener for RocksOpener {
+    fn create(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        use crate::snapshot::{RocksMode, RocksRows};
+        RocksRows::destroy(path)?;
+        Ok(Box::new(RocksRows::open(path, &RocksMode::Create, self.cache_bytes)?))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        use crate::snapshot::{RocksMode, RocksRows};
+        Ok(Box::new(RocksRows::open(path, &RocksMode::ReadWrite, self.cache_bytes)?))
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl RowOpener for crate::snapshot::MemoryRows {
+    fn create(&self, _path: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        self.clear();
+        Ok(Box::new(self.clone()))
+    }
+
+    fn open(&self, _path: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+/// What opening found and did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RecoveryReport {
+    /// The store was made by this call.
+    pub created: bool,
+    /// Every entry up to this LSN was in the snapshot.
+    pub snapshot_lsn: Lsn,
+    /// Entries replayed from the log on top of it.
+    pub replayed: u64,
+    /// Last LSN of the log.
+    pub last_lsn: Lsn,
+    /// What the log looked like before the repair.
+    pub tail: Option<TailReport>,
+    /// What was repaired.
+    pub repair: Option<RepairReport>,
+    /// Which opening this is.
+    pub incarnation: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// A store ready to run.
+#[derive(Debug)]
+pub struct Recovered {
+    pub(super) fs: Arc<dyn Fs>,
+    pub(super) directory: Directory,
+    pub(crate) identity: Identity,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) resident: Resident,
+    pub(super) log: LogWriter,
+    pub(crate) report: RecoveryReport,
+}
+
+/// Opens the store in `root` for writing, or makes one.
+///
+/// # Errors
+/// [`OpenError`]. On damage nothing in the log is changed.
+pub fn open(
+    fs: Arc<dyn Fs>,
+    rows: &dyn RowOpener,
+    root: &Path,
+    options: &Options,
+) -> Result<Recovered, OpenError> {
+    let started = Instant::now();
+    let directory = Directory::lock(Arc::clone(&fs), root, options.create != Create::Never)?;
+    let mut recovered = match (directory.contents()?, options.create) {
+        (Contents::Store(_), Create::New) => {
+            return Err(OpenError::Exists { path: root.to_owned() });
+        }
+        (Contents::Store(identity), _) => reopen(fs, rows, directory, identity, options)?,
+        (Contents::Empty | Contents::HalfMade, Create::Never) => {
+            let reason = "STORE is missing";
+            return Err(OpenError::NotAStore { path: root.to_owned(), reason });
+        }
+        (Contents::Empty | Contents::HalfMade, _) => create(fs, rows, directory, options)?,
+    };
+    recovered.directory.keep_reserve(options.reserve_bytes);
+    recovered.report.elapsed = started.elapsed();
+    Ok(recovered)
+}
+
+fn log_options(segment_bytes: u64, options: &Options) -> LogOptions {
+    LogOptions {
+        segment_bytes,
+        relaxed: options.sync != SyncPolicy::Always,
+        prepare: if options.background_segments { Prepare::Background } else { Prepare::Inline },
+    }
+}
+
+fn create(
+    fs: Arc<dyn Fs>,
+    rows: &dyn RowOpener,
+    directory: Directory,
+    options: &Options,
+) -> Result<Recovered, OpenError> {
+    let identity =
+        Identity { uuid: Uuid::new_v4(), incarnation: 1, segment_bytes: options.segment_bytes };
+    let log_options = log_options(options.segment_bytes, options);
+    log_options.check()?;
+    directory.begin_creation()?;
+    let log_identity = LogIdentity { uuid: identity.uuid, incarnation: identity.incarnation };
+    let log = log::create(Arc::clone(&fs), &directory.wal(), log_identity, log_options)?;
+    let snapshot = Snapshot::create(rows.create(&directory.snapshot())?, identity.uuid)?;
+    let snapshot = Arc::new(snapshot);
+    directory.finish_creation(&identity)?;
+    let report = RecoveryReport {
+        created: true,
+        snapshot_lsn: 0,
+        replayed: 0,
+        last_lsn: 0,
+        tail: None,
+        repair: None,
+        incarnation: identity.incarnation,
+        elapsed: Duration::ZERO,
+    };
+    let resident = Resident::new(Arc::clone(&snapshot));
+    Ok(Recovered { fs, directory, identity, snapshot, resident, log, report })
+}
+
+fn reopen(
+    fs: Arc<dyn Fs>,
+    rows: &dyn RowOpener,
+    directory: Directory,
+    stored: Identity,
+    options: &Options,
+) -> Result<Recovered, OpenError> {
+    let snapshot = Snapshot::open(rows.open(&directory.snapshot())?, stored.uuid)?;
+    let snapshot = Arc::new(snapshot);
+    let mut replay = Replay::new(Arc::clone(&snapshot));
+    let scanned = log::scan(
+        Arc::clone(&fs),
+        &directory.wal(),
+        stored.uuid,
+        snapshot.applied_lsn(),
+        Scope::Tail,
+        &mut |entry| replay.apply(&entry),
+    )
+    .map_err(scan_error)?;
+    let tail = scanned.report().clone();
+
+    // Everything fits together. From here on the directory is changed: first the incarnation,
+    // durably, then the log.
+    let incarnation = stored.incarnation.max(tail.incarnation).saturating_add(1);
+    let identity = Identity { incarnation, ..stored };
+    directory.write_identity(&identity)?;
+    directory.clear_creating()?;
+    let log_options = log_options(stored.segment_bytes, options);
+    let (log, repair) = scanned.repair(&directory.quarantine(), incarnation, log_options)?;
+    let report = RecoveryReport {
+        created: false,
+        snapshot_lsn: snapshot.applied_lsn(),
+        replayed: replay.applied,
+        last_lsn: tail.last_lsn,
+        tail: Some(tail),
+        repair: Some(repair),
+        incarnation,
+        elapsed: Duration::ZERO,
+    };
+    Ok(Recovered { fs, directory, identity, snapshot, resident: replay.resident, log, report })
+}
+
+/// Applies entries to rows: what recovery and the offline tools share.
+#[derive(Debug)]
+pub struct Replay {
+    resident: Resident,
+    applied: u64,
+}
+
+impl Replay {
+    /// Starts from a snapshot.
+    #[must_use]
+    pub fn new(snapshot: Arc<Snapshot>) -> Self {
+        Self { resident: Resident::new(snapshot), applied: 0 }
+    }
+
+    /// Applies the next entry.
+    ///
+    /// # Errors
+    /// [`EntryError`] when it does not decode or is impossible.
+    pub fn apply(&mut self, entry: &Entry<'_>) -> Result<(), EntryError> {
+        let transition = codec::decode_transition(entry.kind, entry.version, entry.body)?;
+        self.resident.load_for(&transition)?;
+        self.resident.apply(entry.lsn, &transition)?;
+        self.applied = self.applied.saturating_add(1);
+        Ok(())
+    }
+
+    /// Entries applied.
+    #[must_use]
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// The rows, with what was applied laid over the snapshot.
+    #[must_use]
+    pub fn resident(&mut self) -> &mut Resident {
+        &mut self.resident
+    }
+}
+
+pub(crate) fn scan_error(error: ScanError<EntryError>) -> OpenError {
+    match error {
+        ScanError::Log(error) => OpenError::Log(error),
+        ScanError::Visit { lsn, path, offset, source } => {
+            OpenError::Entry { path, offset, lsn, source }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What the store's integration tests share.
+#![allow(dead_code)] // each test file uses its own part
+
+use std::path::{Path, PathBuf};
+
+use sharestate::{
+    DeliveryState, Options, SharePartitionKey, ShareStore, StateBatch, StoreError, Write,
+};
+use uuid::Uuid;
+
+/// Small segments and frequent checkpoints, so that a short test sees rollovers and purges.
+pub fn small() -> Options {
+    let mut options = Options::default();
+    options.segment_bytes = 16 << 10;
+    options.checkpoint_log_bytes = Some(24 << 10);
+    options.reserve_bytes = 64 << 10;
+    options
+}
+
+/// No checkpoint but those asked for: the log keeps everything.
+pub fn log_only() -> Options {
+    let mut options = Options::default();
+    options.segment_bytes = 64 << 10;
+    options.checkpoint_log_bytes = Some(u64::MAX);
+    options.reserve_bytes = 64 << 10;
+    options
+}
+
+pub fn open(path: &Path, options: &Options) -> ShareStore {
+    ShareStore::open(path, options).unwrap_or_else(|error| panic!("open: {error}"))
+}
+
+pub fn key(group: &str, partition: i32) -> SharePartitionKey {
+    SharePartitionKey::new(group, Uuid::from_u128(0x51), partition).expect("valid key")
+}
+
+pub fn batch(first: i64, last: i64, state: i8, count: i16) -> StateBatch {
+    StateBatch {
+        first_offset: first,
+        last_offset: last,
+        delivery_state: DeliveryState(state),
+        delivery_count: count,
+    }
+}
+
+/// A write of these batches at state epoch 1 that leaves start offset and count alone.
+pub fn write(batches: &[StateBatch]) -> Write {
+    Write {
+        state_epoch: 1,
+        leader_epoch: 0,
+        start_offset: -1,
+        delivery_complete_count: 0,
+        batches: batches.to_vec(),
+    }
+}
+
+/// Acknowledges one offset after the other in `partitions` share partitions until `writes` are
+/// done.
+pub fn fill(store: &ShareStore, group: &str, partitions: i32, writes: i64) {
+    let store = store.blocking();
+    for partition in 0..partitions {
+        store.initialize(&key(group, partition), 1, 0).expect("initialize");
+    }
+    for n in 0..writes {
+        let partition = i32::try_from(n % i64::from(partitions)).expect("small");
+        let state = if n % 5 == 0 { 0 } else { 2 };
+        let batches = [batch(n, n, state, 1)];
+        store.write(&key(group, partition), write(&batches)).expect("write");
+    }
+}
+
+/// Everything the store holds, in comparable form.
+pub fn contents(store: &ShareStore) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.blocking().list(None, after.as_ref(), 100).expect("list");
+        rows.extend(page.partitions.iter().map(|(key, row)| format!("{key} {row:?}")));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return rows,
+        }
+    }
+}
+
+/// The directory as a killed process leaves it: a copy of every file as the page cache holds it
+/// now.
+pub fn crash_image(store: &Path, to: &Path) {
+    copy_dir(store, to);
+}
+
+pub fn copy_dir(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("create");
+    for entry in std::fs::read_dir(from).expect("list") {
+        let entry = entry.expect("entry");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("type").is_dir() {
+            copy_dir(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("copy");
+        }
+    }
+}
+
+/// Every file below `path` with its bytes, to show that nothing was touched.
+pub fn tree(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut dirs = vec![path.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).expect("list") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else {
+                let bytes = std::fs::read(&path).expect("read");
+                files.push((path, bytes));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The log segments of a store, oldest first.
+pub fn segments(store: &Path) -> Vec<PathBuf> {
+    let mut segments: Vec<_> = std::fs::read_dir(store.join("wal"))
+        .expect("list")
+        .map(|entry| entry.expect("entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wal"))
+        .collect();
+    segments.sort();
+    segments
+}
+
+/// The Kafka code of a refusal.
+pub fn code<T: std::fmt::Debug>(result: Result<T, StoreError>) -> i16 {
+    result.expect_err("refused").kafka_code().expect("a Kafka code")
+}
