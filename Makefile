@@ -1,0 +1,50 @@
+# make demo    the main job: a store is killed again and again and loses nothing
+# make test    every test
+# make lint    formatting, clippy, docs, licences
+# make bench   benchmarks (ratios measured side by side in one run)
+# make fuzz    every fuzz target for SECONDS each
+# Set-up is included: what is missing is installed, or named.
+
+# Outlives checkouts: RocksDB's C++ takes a while to compile.
+CACHE := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)
+export CARGO_TARGET_DIR ?= $(CACHE)/sharestate/target
+
+SECONDS ?= 60
+ROUNDS ?= 20
+SEED ?= 1
+# Always the same features, so that RocksDB is compiled once.
+FEATURES := --all-features
+CORE := --no-default-features --features testing
+
+.PHONY: all setup demo test test-core lint bench fuzz fixtures
+
+all: test
+
+setup:
+	@./tools/setup.sh
+
+demo: setup
+	cargo run --locked $(FEATURES) --bin sharestate -- demo --rounds $(ROUNDS) --seed $(SEED)
+
+test: setup
+	cargo test --locked $(FEATURES)
+
+# Model, log and simulated disk only: seconds, and no C++.
+test-core:
+	cargo test --locked $(CORE) --lib --tests
+
+lint: setup
+	cargo fmt --all -- --check
+	cargo clippy --locked $(FEATURES) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked $(FEATURES) --no-deps
+	@./tools/deny.sh
+
+bench: setup
+	cargo bench --locked --profile dev $(FEATURES)
+
+fuzz:
+	@./tools/fuzz.sh $(SECONDS)
+
+# Makes tests/fixtures/kafka-4.4 anew from a real Kafka broker (needs Java 17 and Maven).
+fixtures:
+	mvn -q -f tools/kafka-fixtures/pom.xml compile exec:java
