@@ -1,36 +1,19 @@
 //! Opening a store: with a 256 MiB log to replay, and with 1,000,000 share partitions in the
 //! snapshot and nothing to replay.
 
+mod common;
+
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
+use common::{batch, fill_snapshot, key};
 use criterion::Criterion;
-use sharestate::engine::recovery::{RocksOpener, RowOpener as _};
-use sharestate::model::{Partition, StateBatch};
-use sharestate::snapshot::{CheckpointBatch, Snapshot};
-use sharestate::{DeliveryState, Options, SharePartitionKey, ShareStore, SyncPolicy, Write};
-use uuid::Uuid;
+use sharestate::{Options, ShareStore, SyncPolicy, Write};
 
 const LOG_BYTES: u64 = 256 << 20;
 const PARTITIONS: u32 = 1_000_000;
 const CHILD: &str = "SHARESTATE_BENCH_LOG_DIR";
-
-fn key(n: u32) -> SharePartitionKey {
-    let group = format!("group-{}", n % 1_000);
-    let partition = i32::try_from(n / 1_000).expect("small");
-    SharePartitionKey::new(group, Uuid::from_u128(1), partition).expect("valid key")
-}
-
-fn batch(first_offset: i64) -> StateBatch {
-    StateBatch {
-        first_offset,
-        last_offset: first_offset + 9,
-        delivery_state: DeliveryState::ACKNOWLEDGED,
-        delivery_count: 1,
-    }
-}
 
 /// Never checkpoints by itself, so that the log keeps everything.
 fn no_checkpoints() -> Options {
@@ -109,40 +92,9 @@ fn recovery_of_a_log(criterion: &mut Criterion) {
     println!("recovery: {replayed} entries replayed");
 }
 
-/// Fills the snapshot directly: writing a million entries first would measure the same.
-fn fill_snapshot(dir: &Path) {
-    let store = ShareStore::open(dir, &Options::default()).expect("open");
-    let uuid = store.uuid();
-    store.blocking().close().expect("close");
-    let rows = RocksOpener { cache_bytes: 8 << 20 }.open(&dir.join("snapshot")).expect("rows");
-    let snapshot = Snapshot::open(rows, uuid).expect("snapshot");
-    for chunk in 0..PARTITIONS / 10_000 {
-        let rows = (0..10_000).map(|n| {
-            let partition = Partition {
-                state_epoch: 1,
-                leader_epoch: 0,
-                leader_fence: 0,
-                start_offset: 0,
-                init_start_offset: 0,
-                delivery_complete_count: 0,
-                snapshot_epoch: 0,
-                create_time_ms: 0,
-                write_time_ms: 0,
-                batches: (0..4).map(|b| batch(b * 20)).collect(),
-                pending: Vec::new(),
-                last_lsn: 0,
-            };
-            (key(chunk * 10_000 + n), Some(Arc::new(partition)))
-        });
-        let applied_lsn = snapshot.applied_lsn();
-        let batch = CheckpointBatch { applied_lsn, partitions: rows.collect(), producers: vec![] };
-        snapshot.write(&batch).expect("write");
-    }
-}
-
 fn opening_a_large_store(criterion: &mut Criterion) {
     let dir = tempfile::tempdir().expect("directory");
-    fill_snapshot(dir.path());
+    fill_snapshot(dir.path(), PARTITIONS);
     let mut group = criterion.benchmark_group("open");
     group.sample_size(20);
     group.bench_function("1,000,000 share partitions, empty log tail", |bencher| {

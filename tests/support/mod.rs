@@ -26,6 +26,7 @@ pub fn log_only() -> Options {
     options
 }
 
+#[cfg(feature = "rocksdb")]
 pub fn open(path: &Path, options: &Options) -> ShareStore {
     ShareStore::open(path, options).unwrap_or_else(|error| panic!("open: {error}"))
 }

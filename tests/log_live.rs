@@ -1,0 +1,155 @@
+//! Reading beside a running writer, with the operating system's files.
+
+mod log_support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use log_support::*;
+use sharestate::fsio::{DirEntry, Fs, FsError, FsFile, LockError, LockGuard, OpenMode, RealFs};
+use sharestate::log::{LogError, LogOptions, LogWriter, Prepare, Scope, create, purge};
+
+fn assert_send<T: Send + Sync>() {}
+
+#[test]
+fn a_scan_beside_a_writer_that_rolls_over_and_purges_never_calls_it_damaged() {
+    assert_send::<LogWriter>();
+    let temp = tempfile::tempdir().expect("a directory");
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let dir = temp.path().join("wal");
+    let background = LogOptions { prepare: Prepare::Background, ..options(false) };
+    let mut log = create(fs.clone(), &dir, identity(1), background).expect("a new log");
+    let (done, floor) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (mut whole, mut overtaken) = (0, 0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..1500u64 {
+                append_synced(&mut log, 1 + round % 6).expect("written");
+                if round % 3 == 0 {
+                    log.mark().expect("marked");
+                }
+                if round % 100 == 99 {
+                    let synced = log.durable_lsn();
+                    floor.store(synced, Ordering::SeqCst);
+                    purge(&RealFs, &log.segments(), synced).expect("purged");
+                }
+            }
+            done.store(true, Ordering::SeqCst);
+        });
+        while !done.load(Ordering::SeqCst) {
+            for scope in [Scope::Tail, Scope::All] {
+                let applied = floor.load(Ordering::SeqCst);
+                match read_in(&fs, &dir, applied, scope) {
+                    Ok(_) => whole += 1,
+                    Err(LogError::Overtaken { .. }) => overtaken += 1,
+                    // The purge was faster than this reader's idea of the snapshot.
+                    Err(LogError::Missing { before: None, .. })
+                        if floor.load(Ordering::SeqCst) > applied =>
+                    {
+                        overtaken += 1;
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+    });
+    println!("{whole} scans, {overtaken} overtaken");
+    assert!(whole > 0);
+}
+
+/// The operating system's files, of which the first read at each opening shows zeros in some place:
+/// what a reader sees that was faster than the writer.
+#[derive(Debug)]
+struct Early {
+    hidden: std::ops::Range<u64>,
+}
+
+#[derive(Debug)]
+struct EarlyFile {
+    file: Box<dyn FsFile>,
+    hidden: std::ops::Range<u64>,
+    reads: AtomicU64,
+}
+
+impl Fs for Early {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn FsFile>, FsError> {
+        let file = RealFs.open(path, mode)?;
+        Ok(Box::new(EarlyFile { file, hidden: self.hidden.clone(), reads: AtomicU64::new(0) }))
+    }
+    fn create_dir(&self, path: &Path) -> Result<(), FsError> {
+        RealFs.create_dir(path)
+    }
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>, FsError> {
+        RealFs.list(dir)
+    }
+    fn exists(&self, path: &Path) -> Result<bool, FsError> {
+        RealFs.exists(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FsError> {
+        RealFs.rename(from, to)
+    }
+    fn remove_file(&self, path: &Path) -> Result<(), FsError> {
+        RealFs.remove_file(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> Result<(), FsError> {
+        RealFs.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>, LockError> {
+        RealFs.lock(path)
+    }
+}
+
+impl FsFile for EarlyFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, FsError> {
+        let bytes = self.file.read_at(buf, offset)?;
+        if self.reads.fetch_add(1, Ordering::SeqCst) == 0 {
+            for (at, byte) in (offset..).zip(&mut buf[..bytes]) {
+                if self.hidden.contains(&at) {
+                    *byte = 0;
+                }
+            }
+        }
+        Ok(bytes)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize, FsError> {
+        self.file.write_at(buf, offset)
+    }
+    fn sync_data(&self) -> Result<(), FsError> {
+        self.file.sync_data()
+    }
+    fn sync_all(&self) -> Result<(), FsError> {
+        self.file.sync_all()
+    }
+    fn set_len(&self, len: u64) -> Result<(), FsError> {
+        self.file.set_len(len)
+    }
+    fn allocate(&self, len: u64) -> Result<(), FsError> {
+        self.file.allocate(len)
+    }
+    fn len(&self) -> Result<u64, FsError> {
+        self.file.len()
+    }
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+#[test]
+fn a_hole_that_a_second_look_does_not_find_is_no_damage() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let dir = temp.path().join("wal");
+    // Larger than what is read at once, so that the frames behind the hole are read later.
+    let large = LogOptions { segment_bytes: 1 << 20, ..options(false) };
+    let mut log = create(fs.clone(), &dir, identity(1), large).expect("a new log");
+    while log.log_bytes() < 400_000 {
+        append_synced(&mut log, 20).expect("written");
+    }
+    for hidden in [500..3000, 100_000..260_000, 255_000..262_144] {
+        let early: Arc<dyn Fs> = Arc::new(Early { hidden: hidden.clone() });
+        let (lsns, _) = read_in(&early, &dir, 0, Scope::Tail).expect("whole");
+        assert_eq!(lsns.last(), Some(&log.written_lsn()), "{hidden:?}");
+    }
+}
