@@ -28,7 +28,7 @@ fn batch(n: u64) -> (i64, StateBatch) {
     let batch = StateBatch {
         first_offset: offset,
         last_offset: offset,
-        delivery_state: if n % 3 == 0 {
+        delivery_state: if n.is_multiple_of(3) {
             DeliveryState::AVAILABLE
         } else {
             DeliveryState::ACKNOWLEDGED

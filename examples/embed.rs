@@ -19,7 +19,7 @@ async fn serve(store: ShareStore) -> Result<(), Box<dyn std::error::Error>> {
     let consumers: Vec<_> =
         (0..4).map(|partition| tokio::spawn(consume(store.clone(), topic, partition))).collect();
     for consumer in consumers {
-        consumer.await??;
+        consumer.await?.map_err(|error| error.to_string())?;
     }
 
     let page = store.list(Some("billing"), None, 100).await?;
