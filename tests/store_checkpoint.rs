@@ -167,3 +167,48 @@ fn a_walk_sees_snapshot_and_memory_as_one() {
     assert_eq!(blocking.delete_topic(topic).expect("delete").partitions, 2);
     assert_eq!(blocking.delete_topic(topic).expect("again").partitions, 0);
 }
+
+#[test]
+fn rot_in_the_snapshots_own_log_heals_by_replay_and_is_told() {
+    let dir = tempfile::tempdir().expect("directory");
+    let live = dir.path().join("live");
+    let store = open(&live, &log_only());
+    fill(&store, "g", 3, 300);
+    store.blocking().checkpoint().expect("checkpoint");
+    fill(&store, "h", 3, 300);
+    store.blocking().checkpoint().expect("checkpoint");
+    let before = contents(&store);
+    let image = dir.path().join("image");
+    crash_image(&live, &image);
+    drop(store);
+    let rocks_log = fs::read_dir(image.join("snapshot"))
+        .expect("list")
+        .map(|entry| entry.expect("entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .max_by_key(|path| path.metadata().expect("size").len())
+        .expect("RocksDB's log");
+    let good = fs::read(&rocks_log).expect("read");
+    let mut healed = 0;
+    for at in (20..good.len() - 20).step_by(good.len() / 12) {
+        let damaged = dir.path().join(format!("damaged-{at}"));
+        copy_dir(&image, &damaged);
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x40;
+        fs::write(damaged.join("snapshot").join(rocks_log.file_name().expect("name")), &bytes)
+            .expect("write");
+        match ShareStore::open(&damaged, &log_only()) {
+            Ok(store) => {
+                assert_eq!(contents(&store), before, "byte {at}");
+                let report = store.recovery();
+                assert!(report.snapshot_damage.is_some(), "byte {at}: healed without a word");
+                healed += 1;
+            }
+            // Too much is gone for the log to make good: damage, never an older or empty store.
+            Err(error) => {
+                assert_eq!(error.class(), sharestate::ErrorClass::Corrupt, "byte {at}: {error}");
+            }
+        }
+    }
+    println!("flipped-bytes=12 healed={healed}");
+    assert!(healed > 0);
+}

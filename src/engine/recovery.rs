@@ -77,6 +77,9 @@ pub struct RecoveryReport {
     pub created: bool,
     /// Every entry up to this LSN was in the snapshot.
     pub snapshot_lsn: Lsn,
+    /// The snapshot was damaged, in RocksDB's words, and an older state of it was opened: the
+    /// replay of the log has healed it.
+    pub snapshot_damage: Option<String>,
     /// Entries replayed from the log on top of it.
     pub replayed: u64,
     /// Last LSN of the log.
@@ -158,6 +161,7 @@ fn create(
     let report = RecoveryReport {
         created: true,
         snapshot_lsn: 0,
+        snapshot_damage: None,
         replayed: 0,
         last_lsn: 0,
         tail: None,
@@ -198,9 +202,14 @@ fn reopen(
     directory.clear_creating()?;
     let log_options = log_options(stored.segment_bytes, options);
     let (log, repair) = scanned.repair(&directory.quarantine(), incarnation, log_options)?;
+    if let Some(damage) = snapshot.damage() {
+        tracing::error!(damage, "the snapshot was damaged; replaying the log has healed it");
+        metrics::counter!("sharestate_healed_snapshots_total").increment(1);
+    }
     let report = RecoveryReport {
         created: false,
         snapshot_lsn: snapshot.applied_lsn(),
+        snapshot_damage: snapshot.damage().map(str::to_owned),
         replayed: replay.applied,
         last_lsn: tail.last_lsn,
         tail: Some(tail),

@@ -61,7 +61,6 @@ impl Source {
             .tempdir()
             .map_err(|source| FsError::new(FsOp::CreateDir, &std::env::temp_dir(), source))?;
         let snapshot = self.directory.snapshot();
-        open_all_files(&snapshot)?;
         let mode = RocksMode::Secondary { scratch: scratch.path().to_owned() };
         let rows = RocksRows::open(&snapshot, &mode, CACHE_BYTES)?;
         Ok((rows, scratch))
@@ -110,24 +109,6 @@ impl Source {
             }
         }
         Err(LogError::Overtaken { dir: self.directory.root().to_owned() }.into())
-    }
-}
-
-/// Opens the database read-only once.
-///
-/// A secondary that cannot open one of its files silently shows the newest state that it can show
-/// without it, which may be an empty one. A read-only database says what is wrong; but it is not
-/// kept, as RocksDB does not promise that files which it needs later are still there.
-fn open_all_files(path: &Path) -> Result<(), SnapshotError> {
-    let families = Family::ALL.map(Family::name);
-    match DB::open_cf_for_read_only(&rocksdb::Options::default(), path, families, false) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(SnapshotError::Storage {
-            path: path.to_owned(),
-            operation: "open",
-            reason: error.to_string(),
-            corrupt: !matches!(error.kind(), ErrorKind::IOError | ErrorKind::TimedOut),
-        }),
     }
 }
 

@@ -172,15 +172,16 @@ pub enum LogError {
 
     /// Entries that are needed are in no segment.
     #[error(
-        "the log in {} lacks LSN {first} to {last}, between {} and {}",
-        dir.display(), Name(before.as_deref()), Name(after.as_deref())
+        "the log in {} lacks {}, between {} and {}",
+        dir.display(), Lsns(*first, *last, after.is_none()),
+        Name(before.as_deref()), Name(after.as_deref())
     )]
     Missing {
         /// The log's directory.
         dir: PathBuf,
         /// First LSN that is missing.
         first: Lsn,
-        /// Last LSN that is missing.
+        /// Last LSN that is missing; `u64::MAX` when no segment follows.
         last: Lsn,
         /// The segment before the gap, if any.
         before: Option<PathBuf>,
@@ -281,6 +282,18 @@ impl LogError {
         match self {
             LogError::Io(source) | LogError::Failed { source, .. } => Some(source),
             _ => None,
+        }
+    }
+}
+
+/// What is missing, and whether nothing follows it.
+struct Lsns(Lsn, Lsn, bool);
+
+impl fmt::Display for Lsns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lsns(first, _, true) => write!(f, "every segment from LSN {first} on"),
+            Lsns(first, last, false) => write!(f, "LSN {first} to {last}"),
         }
     }
 }

@@ -28,8 +28,11 @@ const META_UUID: &[u8] = b"uuid";
 const META_APPLIED: &[u8] = b"applied_lsn";
 const META_PREVIOUS: &[u8] = b"previous_applied_lsn";
 
-/// Rows read at once when a family is walked.
+/// Rows read at once when a family is walked, at most.
 const PAGE: usize = 1_024;
+
+/// Rows read first where few are expected.
+const FEW: usize = 16;
 
 /// A snapshot that belongs to a store.
 #[derive(Debug)]
@@ -147,7 +150,7 @@ impl Snapshot {
     ) -> Result<Vec<(i16, SharePartitionKey)>, SnapshotError> {
         let prefix = codec::producer_prefix(producer_id);
         let mut keys = Vec::new();
-        self.walk(Family::ProducerKey, &prefix, &prefix, &mut |row_key, _| {
+        self.walk(Family::ProducerKey, &prefix, &prefix, FEW, &mut |row_key, _| {
             let (_, epoch, key) = codec::decode_producer_key(row_key).map_err(|source| {
                 self.bad_row(Family::ProducerKey, &producer_id.to_string(), source)
             })?;
@@ -176,7 +179,8 @@ impl Snapshot {
         if limit == 0 {
             return Ok(page);
         }
-        self.walk(Family::Partition, &from.max(prefix.clone()), &prefix, &mut |row_key, row| {
+        let from = from.max(prefix.clone());
+        self.walk(Family::Partition, &from, &prefix, limit, &mut |row_key, row| {
             let key = codec::decode_partition_key(row_key)
                 .map_err(|source| self.bad_row(Family::Partition, &hex(row_key), source))?;
             let partition = codec::decode_partition(row)
@@ -202,7 +206,7 @@ impl Snapshot {
         if limit == 0 {
             return Ok(page);
         }
-        self.walk(Family::Producer, &from, &[], &mut |row_key, row| {
+        self.walk(Family::Producer, &from, &[], limit, &mut |row_key, row| {
             let id = row_key.try_into().map(i64::from_be_bytes).map_err(|_| {
                 let source = CodecError::Body("not a producer id".to_owned());
                 self.bad_row(Family::Producer, &hex(row_key), source)
@@ -221,7 +225,7 @@ impl Snapshot {
         &self,
         visit: &mut dyn FnMut(i64, i16, SharePartitionKey),
     ) -> Result<(), SnapshotError> {
-        self.walk(Family::ProducerKey, &[], &[], &mut |row_key, _| {
+        self.walk(Family::ProducerKey, &[], &[], PAGE, &mut |row_key, _| {
             let (id, epoch, key) = codec::decode_producer_key(row_key)
                 .map_err(|source| self.bad_row(Family::ProducerKey, &hex(row_key), source))?;
             visit(id, epoch, key);
@@ -230,26 +234,29 @@ impl Snapshot {
     }
 
     /// Calls `visit` for the rows of a family from `from` on that start with `prefix`, until it
-    /// answers false.
+    /// answers false. About `expected` rows are wanted.
     fn walk(
         &self,
         family: Family,
         from: &[u8],
         prefix: &[u8],
+        expected: usize,
         visit: RowVisitor<'_>,
     ) -> Result<(), SnapshotError> {
         let mut from = from.to_vec();
+        let mut page = expected.clamp(1, PAGE);
         loop {
-            let page = self.rows.scan(family, &from, PAGE)?;
-            for (key, row) in &page {
+            let rows = self.rows.scan(family, &from, page)?;
+            for (key, row) in &rows {
                 if !key.starts_with(prefix) || !visit(key, row)? {
                     return Ok(());
                 }
             }
-            match page.last() {
-                Some((key, _)) if page.len() == PAGE => from = after_row(key.to_vec()),
+            match rows.last() {
+                Some((key, _)) if rows.len() == page => from = after_row(key.to_vec()),
                 _ => return Ok(()),
             }
+            page = PAGE;
         }
     }
 
@@ -285,6 +292,13 @@ impl Snapshot {
         self.previous.store(previous, Ordering::Release);
         self.applied.store(batch.applied_lsn, Ordering::Release);
         Ok(())
+    }
+
+    /// Damage because of which an older snapshot than the last one written was opened. Replay
+    /// heals it when the log reaches back far enough.
+    #[must_use]
+    pub fn damage(&self) -> Option<&str> {
+        self.rows.damage()
     }
 
     /// Copies the snapshot, as it is now, to a directory that does not exist yet.

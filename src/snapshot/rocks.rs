@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType,
-    Direction, ErrorKind, IteratorMode, Options, ReadOptions, WriteBatch, WriteOptions, properties,
+    DBRecoveryMode, Direction, ErrorKind, IteratorMode, Options, ReadOptions, WriteBatch,
+    WriteOptions, properties,
 };
 
 use super::table::Row;
@@ -30,6 +31,7 @@ pub enum RocksMode {
 pub struct RocksRows {
     db: DB,
     path: PathBuf,
+    lost: Option<String>,
 }
 
 impl std::fmt::Debug for RocksRows {
@@ -61,13 +63,42 @@ impl RocksRows {
         });
         let db = match mode {
             RocksMode::Secondary { scratch } => {
+                probe(path)?;
                 options.set_max_open_files(-1); // RocksDB asks this of a secondary
                 DB::open_cf_descriptors_as_secondary(&options, path, scratch, families)
             }
-            _ => DB::open_cf_descriptors(&options, path, families),
+            RocksMode::Create | RocksMode::ReadWrite => {
+                options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
+                DB::open_cf_descriptors(&options, path, families)
+            }
         };
-        let db = db.map_err(|error| storage_error(path, "open", &error))?;
-        Ok(Self { db, path: path.to_owned() })
+        match db {
+            Ok(db) => Ok(Self { db, path: path.to_owned(), lost: None }),
+            Err(error) if *mode == RocksMode::ReadWrite && is_corruption(&error) => {
+                Self::open_what_is_whole(path, options, &cache, error)
+            }
+            Err(error) => Err(storage_error(path, "open", &error)),
+        }
+    }
+
+    /// RocksDB's own log is damaged in the middle, as no crash leaves it. What stands before the
+    /// damage is an older state of the snapshot, and the store's log reaches back one checkpoint
+    /// further than needed: if that is enough, the store heals by replay, and says so.
+    fn open_what_is_whole(
+        path: &Path,
+        mut options: Options,
+        cache: &Cache,
+        damage: rocksdb::Error,
+    ) -> Result<Self, SnapshotError> {
+        options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
+        let families = Family::ALL.map(|family| {
+            ColumnFamilyDescriptor::new(family.name(), family_options(family, cache))
+        });
+        match DB::open_cf_descriptors(&options, path, families) {
+            Ok(db) => Ok(Self { db, path: path.to_owned(), lost: Some(damage.to_string()) }),
+            // The first error names the damage.
+            Err(_) => Err(storage_error(path, "open", &damage)),
+        }
     }
 
     /// Drops a database that a creation left unfinished; none is fine.
@@ -110,16 +141,30 @@ fn family_options(family: Family, cache: &Cache) -> Options {
     options
 }
 
+/// Opens the database read-only once.
+///
+/// A secondary that cannot open one of its files silently shows the newest state that it can show
+/// without it, which may be an empty one. A read-only database says what is wrong; but it is not
+/// kept, as RocksDB does not promise that files which it needs later are still there.
+fn probe(path: &Path) -> Result<(), SnapshotError> {
+    let families = Family::ALL.map(Family::name);
+    match DB::open_cf_for_read_only(&Options::default(), path, families, false) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(storage_error(path, "open", &error)),
+    }
+}
+
+fn is_corruption(error: &rocksdb::Error) -> bool {
+    // A missing file of an existing database is damage too.
+    matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::InvalidArgument)
+}
+
 fn storage_error(path: &Path, operation: &'static str, error: &rocksdb::Error) -> SnapshotError {
     SnapshotError::Storage {
         path: path.to_owned(),
         operation,
         reason: error.to_string(),
-        corrupt: matches!(
-            error.kind(),
-            // A missing file of an existing database is damage too.
-            ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::InvalidArgument
-        ),
+        corrupt: is_corruption(error),
     }
 }
 
@@ -159,6 +204,10 @@ impl RowStore for RocksRows {
         self.db
             .write_opt(batch, &options)
             .map_err(|error| storage_error(&self.path, "write", &error))
+    }
+
+    fn damage(&self) -> Option<&str> {
+        self.lost.as_deref()
     }
 
     fn copy_to(&self, target: &Path) -> Result<(), SnapshotError> {

@@ -93,6 +93,11 @@ pub trait RowStore: fmt::Debug + Send + Sync {
     /// [`SnapshotError`]; the outcome is then unknown until a fresh open.
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError>;
 
+    /// Damage because of which an older state than the last one written was opened.
+    fn damage(&self) -> Option<&str> {
+        None
+    }
+
     /// Copies everything, as of now, to a directory that does not exist yet.
     ///
     /// # Errors
