@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rocksdb::{DB, ErrorKind};
 use tempfile::TempDir;
 
 use crate::engine::directory::{Contents, Directory, Identity};

@@ -74,6 +74,9 @@ impl Sequencer {
                 self.written = log.written_lsn();
                 self.durable = log.durable_lsn();
                 self.shared.durable_lsn.store(self.durable, Ordering::Release);
+                if self.is_poisoned() {
+                    return; // something else failed meanwhile: the log is not written any more
+                }
                 self.log = Some(log);
                 self.spare.extend(batch.filter(|_| self.spare.len() < 4));
                 self.waiters.release(self.answerable());

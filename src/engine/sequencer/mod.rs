@@ -104,7 +104,7 @@ impl Sequencer {
         inbox: Arc<Queue<Event>>,
         shared: Arc<Shared>,
     ) -> Result<Self, OpenError> {
-        let Recovered { fs, directory, snapshot, resident, log, identity, .. } = recovered;
+        let Recovered { fs, directory, snapshot, resident, log, identity, report } = recovered;
         let worker = Worker {
             snapshot: Arc::clone(&snapshot),
             fs,
@@ -137,7 +137,8 @@ impl Sequencer {
             mark_due: Some(now + MARK_DELAY),
             waiters: Waiters::default(),
             checkpoint: Checkpoint::Idle,
-            log_bytes: 0,
+            // What was replayed is folded in as soon as it is worth a checkpoint.
+            log_bytes: report.tail.map_or(0, |tail| tail.frame_bytes),
             checkpoint_log_bytes: options
                 .checkpoint_log_bytes
                 .unwrap_or(identity.segment_bytes / 2),
