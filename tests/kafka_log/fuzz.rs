@@ -1,5 +1,4 @@
 //! Damaged and forged segments: an answer, never a panic.
-#![cfg(feature = "cli")]
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::records::{

@@ -1,13 +1,13 @@
 //! What the tests of the log share: a small log of known content.
-#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sharestate::fsio::Fs;
+use sharestate::fsio::sim::SimFs;
 use sharestate::log::{
     Batch, LogError, LogIdentity, LogOptions, LogWriter, Lsn, Prepare, ScanError, ScannedLog,
-    Scope, create, scan,
+    Scope, TailReport, TailVerdict, TornTail, create, scan, segment_file_name,
 };
 use uuid::Uuid;
 
@@ -145,4 +145,32 @@ pub fn reseal(bytes: &mut [u8], first_lsn: Lsn, at: usize) {
     bytes[at + 48..at + 52].copy_from_slice(&hasher.finalize().to_le_bytes());
     seed.update(&bytes[at + 8..at + 56]);
     bytes[at + 4..at + 8].copy_from_slice(&seed.finalize().to_le_bytes());
+}
+
+/// A simulated disk with a new log.
+pub fn start(relaxed: bool) -> (SimFs, Arc<dyn Fs>, LogWriter) {
+    let sim = SimFs::new(0);
+    let fs: Arc<dyn Fs> = Arc::new(sim.clone());
+    let log = new_log(&fs, relaxed);
+    (sim, fs, log)
+}
+
+pub fn segment(first_lsn: Lsn) -> PathBuf {
+    dir().join(segment_file_name(first_lsn))
+}
+
+pub fn torn(report: &TailReport) -> &TornTail {
+    match &report.verdict {
+        TailVerdict::Torn(torn) => torn,
+        other => panic!("not torn: {other:?}"),
+    }
+}
+
+#[track_caller]
+pub fn assert_corrupt(fs: &Arc<dyn Fs>, row: &str) {
+    match read(fs, 0, Scope::Tail) {
+        Err(LogError::Corrupt { row: found, .. }) => assert_eq!(found, row),
+        Err(other) => panic!("{row}: {other}"),
+        Ok((lsns, scanned)) => panic!("delivered {lsns:?}, {:?}", scanned.report().verdict),
+    }
 }

@@ -1,10 +1,8 @@
 //! What was written is read back, from the operating system's files.
 
-mod log_support;
-
 use std::sync::Arc;
 
-use log_support::*;
+use crate::support::*;
 use sharestate::fsio::{Fs, RealFs};
 use sharestate::log::{
     Batch, LogError, LogIdentity, LogOptions, Prepare, Scope, TailVerdict, create, purge, scan,

@@ -1,12 +1,9 @@
 //! Damage of every kind is detected, or changes nothing.
-#![cfg(feature = "testing")]
-
-mod log_support;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use log_support::*;
+use crate::support::*;
 use sharestate::fsio::Fs;
 use sharestate::fsio::sim::SimFs;
 use sharestate::log::{LogError, Lsn, Scope, TailVerdict, segment_file_name};

@@ -1,6 +1,5 @@
 //! Segments written by a real Kafka 4.4 broker (see `tests/fixtures/kafka-4.4/README.md`), read by
 //! the importer and compared with what Kafka's own tools said about them.
-#![cfg(feature = "cli")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
 //! Keys and values of Kafka's share-state records.
-#![cfg(feature = "cli")]
 
 use sharestate::kafka_log::{KafkaLogErrorKind, ShareRecord, ShareSnapshot, ShareUpdate};
 use sharestate::model::{DeliveryState, SharePartitionKey, StateBatch};

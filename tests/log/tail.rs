@@ -1,44 +1,11 @@
 //! Where the log ends: what is cut, what is refused, and what a repair finishes.
-#![cfg(feature = "testing")]
 
-mod log_support;
-
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use log_support::*;
+use crate::support::*;
 use sharestate::fsio::Fs;
-use sharestate::fsio::sim::{PageModel, SimFs};
-use sharestate::log::{
-    LogError, LogWriter, Lsn, Scope, TailReport, TailVerdict, TornTail, segment_file_name,
-};
-
-fn start(relaxed: bool) -> (SimFs, Arc<dyn Fs>, LogWriter) {
-    let sim = SimFs::new(0);
-    let fs: Arc<dyn Fs> = Arc::new(sim.clone());
-    let log = new_log(&fs, relaxed);
-    (sim, fs, log)
-}
-
-fn segment(first_lsn: Lsn) -> PathBuf {
-    dir().join(segment_file_name(first_lsn))
-}
-
-fn torn(report: &TailReport) -> &TornTail {
-    match &report.verdict {
-        TailVerdict::Torn(torn) => torn,
-        other => panic!("not torn: {other:?}"),
-    }
-}
-
-#[track_caller]
-fn assert_corrupt(fs: &Arc<dyn Fs>, row: &str) {
-    match read(fs, 0, Scope::Tail) {
-        Err(LogError::Corrupt { row: found, .. }) => assert_eq!(found, row),
-        Err(other) => panic!("{row}: {other}"),
-        Ok((lsns, scanned)) => panic!("delivered {lsns:?}, {:?}", scanned.report().verdict),
-    }
-}
+use sharestate::fsio::sim::PageModel;
+use sharestate::log::{LogError, Scope, TailVerdict};
 
 #[test]
 fn a_last_frame_torn_at_any_byte_is_cut_and_the_log_goes_on() {

@@ -1,20 +1,17 @@
 //! The bytes on disk, pinned. If this test fails, the format has changed: logs in the field would
 //! no longer open.
-#![cfg(feature = "testing")]
-
-mod log_support;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use log_support::*;
+use crate::support::*;
 use sharestate::fsio::Fs;
 use sharestate::fsio::sim::SimFs;
 use sharestate::log::frame::{FrameKind, decode_frame};
 use sharestate::log::{Batch, SegmentId};
 
 /// A segment with a frame of two entries, one of one entry, and a mark; trailing zeros left out.
-const GOLDEN: &str = include_str!("log_support/golden-segment.hex");
+const GOLDEN: &str = include_str!("golden-segment.hex");
 
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();

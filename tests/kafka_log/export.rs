@@ -1,5 +1,4 @@
 //! States exported as a segment and imported again.
-#![cfg(feature = "cli")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,27 +13,7 @@ use sharestate::model::{
 };
 use uuid::Uuid;
 
-fn key(partition: i32) -> SharePartitionKey {
-    SharePartitionKey::new("group", Uuid::from_u128(1), partition).expect("valid")
-}
-
-fn batch(first_offset: i64, last_offset: i64, state: i8, delivery_count: i16) -> StateBatch {
-    let delivery_state = DeliveryState(state);
-    StateBatch { first_offset, last_offset, delivery_state, delivery_count }
-}
-
-fn snapshot(leader_epoch: i32, state_batches: Vec<StateBatch>) -> ShareSnapshot {
-    ShareSnapshot {
-        snapshot_epoch: 1,
-        state_epoch: 2,
-        leader_epoch,
-        start_offset: 0,
-        delivery_complete_count: 3,
-        create_timestamp: 4,
-        write_timestamp: 5,
-        state_batches,
-    }
-}
+use crate::states::*;
 
 /// The state after these snapshots.
 fn state(snapshots: impl IntoIterator<Item = ShareSnapshot>) -> Partition {

@@ -1,33 +1,11 @@
 //! Kafka's replay rules.
-#![cfg(feature = "cli")]
 
 use sharestate::kafka_log::{
     KafkaLogError, KafkaLogErrorKind, LogRecord, Replay, ShareRecord, ShareSnapshot, ShareUpdate,
 };
-use sharestate::model::{DeliveryState, Partition, SharePartitionKey, StateBatch};
-use uuid::Uuid;
+use sharestate::model::{Partition, StateBatch};
 
-fn key(partition: i32) -> SharePartitionKey {
-    SharePartitionKey::new("group", Uuid::from_u128(1), partition).expect("valid")
-}
-
-fn batch(first_offset: i64, last_offset: i64, state: i8, delivery_count: i16) -> StateBatch {
-    let delivery_state = DeliveryState(state);
-    StateBatch { first_offset, last_offset, delivery_state, delivery_count }
-}
-
-fn snapshot(leader_epoch: i32, state_batches: Vec<StateBatch>) -> ShareSnapshot {
-    ShareSnapshot {
-        snapshot_epoch: 1,
-        state_epoch: 2,
-        leader_epoch,
-        start_offset: 0,
-        delivery_complete_count: 3,
-        create_timestamp: 4,
-        write_timestamp: 5,
-        state_batches,
-    }
-}
+use crate::states::*;
 
 fn update(leader_epoch: i32, start_offset: i64, state_batches: Vec<StateBatch>) -> ShareUpdate {
     let (snapshot_epoch, delivery_complete_count) = (1, 7);

@@ -1,12 +1,9 @@
 //! The power fails at every single call, during work and again during the repair after it, and what
 //! was synced is still there.
-#![cfg(feature = "testing")]
-
-mod log_support;
 
 use std::sync::Arc;
 
-use log_support::*;
+use crate::support::*;
 use sharestate::fsio::Fs;
 use sharestate::fsio::sim::{PageModel, SimFs};
 use sharestate::log::{Entry, LogError, Lsn, Scope, create, purge, scan};

@@ -1,12 +1,9 @@
 //! The frame decoder, over any bytes.
-#![cfg(feature = "testing")]
-
-mod log_support;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use log_support::*;
+use crate::support::*;
 use proptest::prelude::*;
 use sharestate::fsio::Fs;
 use sharestate::fsio::sim::SimFs;

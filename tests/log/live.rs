@@ -1,13 +1,11 @@
 //! Reading beside a running writer, with the operating system's files.
 
-mod log_support;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use log_support::*;
+use crate::support::*;
 use sharestate::fsio::{DirEntry, Fs, FsError, FsFile, LockError, LockGuard, OpenMode, RealFs};
 use sharestate::log::{LogError, LogOptions, LogWriter, Prepare, Scope, create, purge};
 

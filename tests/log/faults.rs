@@ -1,11 +1,8 @@
 //! Calls that fail, transfer less, or are interrupted.
-#![cfg(feature = "testing")]
-
-mod log_support;
 
 use std::sync::Arc;
 
-use log_support::*;
+use crate::support::*;
 use sharestate::fsio::sim::{EIO, ENOSPC, Fault, PageModel, Repeat, SimFs, Transfer, When};
 use sharestate::fsio::{Fs, FsOp};
 use sharestate::log::{LogError, Lsn, Scope, Stage, create, purge};
