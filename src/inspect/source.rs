@@ -13,7 +13,7 @@ use crate::fsio::{Fs, FsError, FsOp, RealFs};
 use crate::log::LogError;
 use crate::model::Lsn;
 use crate::snapshot::{
-    Family, RocksMode, RocksRows, RowOp, RowStore, SnapshotError, SnapshotStats,
+    Family, RocksMode, RocksRows, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats,
 };
 
 /// How often a reading that a store at work has spoilt is begun anew.
@@ -124,11 +124,7 @@ fn is_spoilt(error: &OpenError) -> bool {
 #[derive(Debug, Clone)]
 pub(super) struct SharedRows(pub Arc<RocksRows>);
 
-impl RowStore for SharedRows {
-    fn path(&self) -> PathBuf {
-        self.0.path()
-    }
-
+impl RowReader for SharedRows {
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, SnapshotError> {
         self.0.get(family, key)
     }
@@ -140,6 +136,16 @@ impl RowStore for SharedRows {
         limit: usize,
     ) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>, SnapshotError> {
         self.0.scan(family, from, limit)
+    }
+}
+
+impl RowStore for SharedRows {
+    fn path(&self) -> PathBuf {
+        self.0.path()
+    }
+
+    fn at_once(&self) -> Box<dyn RowReader + '_> {
+        self.0.at_once()
     }
 
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {

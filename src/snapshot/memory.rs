@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::table::Row;
-use super::{Family, RowOp, RowStore, SnapshotError, SnapshotStats};
+use super::{Family, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
 
 type Rows = BTreeMap<(Family, Vec<u8>), Vec<u8>>;
 
@@ -33,11 +33,7 @@ impl MemoryRows {
     }
 }
 
-impl RowStore for MemoryRows {
-    fn path(&self) -> PathBuf {
-        PathBuf::from("(memory)")
-    }
-
+impl RowReader for MemoryRows {
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, SnapshotError> {
         Ok(self.lock().get(&(family, key.to_vec())).cloned())
     }
@@ -50,6 +46,16 @@ impl RowStore for MemoryRows {
             .take(limit)
             .map(|((_, key), value)| (key.as_slice().into(), value.as_slice().into()))
             .collect())
+    }
+}
+
+impl RowStore for MemoryRows {
+    fn path(&self) -> PathBuf {
+        PathBuf::from("(memory)")
+    }
+
+    fn at_once(&self) -> Box<dyn RowReader + '_> {
+        Box::new(self.fork())
     }
 
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {

@@ -15,7 +15,7 @@ pub use checkpoint::CheckpointBatch;
 pub use memory::MemoryRows;
 #[cfg(feature = "rocksdb")]
 pub use rocks::{RocksMode, RocksRows};
-pub use table::{Family, RowOp, RowStore, SnapshotError, SnapshotStats};
+pub use table::{Family, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -112,19 +112,26 @@ impl Snapshot {
     /// [`SnapshotError`] when a row cannot be read, does not decode, or the rows do not add up.
     pub fn producer(&self, producer_id: i64) -> Result<Option<Producer>, SnapshotError> {
         let row_key = codec::encode_producer_id(producer_id);
-        match self.rows.get(Family::Producer, &row_key)? {
+        // A checkpoint may be written between the producer's row and its keys.
+        let rows = self.rows.at_once();
+        match rows.get(Family::Producer, &row_key)? {
             None => Ok(None),
-            Some(row) => self.producer_of(producer_id, &row).map(Some),
+            Some(row) => self.producer_of(&*rows, producer_id, &row).map(Some),
         }
     }
 
-    fn producer_of(&self, producer_id: i64, row: &[u8]) -> Result<Producer, SnapshotError> {
+    fn producer_of(
+        &self,
+        rows: &dyn RowReader,
+        producer_id: i64,
+        row: &[u8],
+    ) -> Result<Producer, SnapshotError> {
         let name = producer_id.to_string();
         let row = codec::decode_producer(row)
             .map_err(|source| self.bad_row(Family::Producer, &name, source))?;
         let (mut producer, expected) = (row.producer, row.keys);
         if !producer.open.is_empty() {
-            for (epoch, key) in self.producer_keys(producer_id)? {
+            for (epoch, key) in self.producer_keys(rows, producer_id)? {
                 let open = producer.open.get_mut(&epoch).ok_or_else(|| {
                     let field = "producer_key.epoch";
                     let source = CodecError::Value { field, found: epoch.into() };
@@ -146,11 +153,12 @@ impl Snapshot {
 
     fn producer_keys(
         &self,
+        rows: &dyn RowReader,
         producer_id: i64,
     ) -> Result<Vec<(i16, SharePartitionKey)>, SnapshotError> {
         let prefix = codec::producer_prefix(producer_id);
         let mut keys = Vec::new();
-        self.walk(Family::ProducerKey, &prefix, &prefix, FEW, &mut |row_key, _| {
+        walk(rows, Family::ProducerKey, &prefix, &prefix, FEW, &mut |row_key, _| {
             let (_, epoch, key) = codec::decode_producer_key(row_key).map_err(|source| {
                 self.bad_row(Family::ProducerKey, &producer_id.to_string(), source)
             })?;
@@ -180,7 +188,7 @@ impl Snapshot {
             return Ok(page);
         }
         let from = from.max(prefix.clone());
-        self.walk(Family::Partition, &from, &prefix, limit, &mut |row_key, row| {
+        walk(&*self.rows, Family::Partition, &from, &prefix, limit, &mut |row_key, row| {
             let key = codec::decode_partition_key(row_key)
                 .map_err(|source| self.bad_row(Family::Partition, &hex(row_key), source))?;
             let partition = codec::decode_partition(row)
@@ -206,12 +214,13 @@ impl Snapshot {
         if limit == 0 {
             return Ok(page);
         }
-        self.walk(Family::Producer, &from, &[], limit, &mut |row_key, row| {
+        let rows = self.rows.at_once();
+        walk(&*rows, Family::Producer, &from, &[], limit, &mut |row_key, row| {
             let id = row_key.try_into().map(i64::from_be_bytes).map_err(|_| {
                 let source = CodecError::Body("not a producer id".to_owned());
                 self.bad_row(Family::Producer, &hex(row_key), source)
             })?;
-            page.push((id, self.producer_of(id, row)?));
+            page.push((id, self.producer_of(&*rows, id, row)?));
             Ok(page.len() < limit)
         })?;
         Ok(page)
@@ -225,39 +234,12 @@ impl Snapshot {
         &self,
         visit: &mut dyn FnMut(i64, i16, SharePartitionKey),
     ) -> Result<(), SnapshotError> {
-        self.walk(Family::ProducerKey, &[], &[], PAGE, &mut |row_key, _| {
+        walk(&*self.rows, Family::ProducerKey, &[], &[], PAGE, &mut |row_key, _| {
             let (id, epoch, key) = codec::decode_producer_key(row_key)
                 .map_err(|source| self.bad_row(Family::ProducerKey, &hex(row_key), source))?;
             visit(id, epoch, key);
             Ok(true)
         })
-    }
-
-    /// Calls `visit` for the rows of a family from `from` on that start with `prefix`, until it
-    /// answers false. About `expected` rows are wanted.
-    fn walk(
-        &self,
-        family: Family,
-        from: &[u8],
-        prefix: &[u8],
-        expected: usize,
-        visit: RowVisitor<'_>,
-    ) -> Result<(), SnapshotError> {
-        let mut from = from.to_vec();
-        let mut page = expected.clamp(1, PAGE);
-        loop {
-            let rows = self.rows.scan(family, &from, page)?;
-            for (key, row) in &rows {
-                if !key.starts_with(prefix) || !visit(key, row)? {
-                    return Ok(());
-                }
-            }
-            match rows.last() {
-                Some((key, _)) if rows.len() == page => from = after_row(key.to_vec()),
-                _ => return Ok(()),
-            }
-            page = PAGE;
-        }
     }
 
     /// Writes a checkpoint: rows, identity and applied LSN in one atomic synced batch.
@@ -279,7 +261,7 @@ impl Snapshot {
             ops.push(RowOp { family: Family::Partition, key: row_key, value: row });
         }
         for (id, producer) in &batch.producers {
-            let stored = self.producer_keys(*id)?;
+            let stored = self.producer_keys(&*self.rows, *id)?;
             checkpoint::producer_ops(*id, producer.as_deref(), &stored, &mut ops)
                 .map_err(|source| self.bad_row(Family::Producer, &id.to_string(), source))?;
         }
@@ -325,6 +307,33 @@ impl Snapshot {
 
     fn bad_row(&self, family: Family, row: &str, source: CodecError) -> SnapshotError {
         SnapshotError::Row { path: self.rows.path(), family, row: row.to_owned(), source }
+    }
+}
+
+/// Calls `visit` for the rows of a family from `from` on that start with `prefix`, until it
+/// answers false. About `expected` rows are wanted.
+fn walk(
+    reader: &dyn RowReader,
+    family: Family,
+    from: &[u8],
+    prefix: &[u8],
+    expected: usize,
+    visit: RowVisitor<'_>,
+) -> Result<(), SnapshotError> {
+    let mut from = from.to_vec();
+    let mut page = expected.clamp(1, PAGE);
+    loop {
+        let rows = reader.scan(family, &from, page)?;
+        for (key, row) in &rows {
+            if !key.starts_with(prefix) || !visit(key, row)? {
+                return Ok(());
+            }
+        }
+        match rows.last() {
+            Some((key, _)) if rows.len() == page => from = after_row(key.to_vec()),
+            _ => return Ok(()),
+        }
+        page = PAGE;
     }
 }
 

@@ -10,7 +10,7 @@ use rocksdb::{
 };
 
 use super::table::Row;
-use super::{Family, RowOp, RowStore, SnapshotError, SnapshotStats};
+use super::{Family, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
 
 /// How to open the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub struct RocksRows {
     db: DB,
     path: PathBuf,
     lost: Option<String>,
+    secondary: bool,
 }
 
 impl std::fmt::Debug for RocksRows {
@@ -73,7 +74,10 @@ impl RocksRows {
             }
         };
         match db {
-            Ok(db) => Ok(Self { db, path: path.to_owned(), lost: None }),
+            Ok(db) => {
+                let secondary = matches!(mode, RocksMode::Secondary { .. });
+                Ok(Self { db, path: path.to_owned(), lost: None, secondary })
+            }
             Err(error) if *mode == RocksMode::ReadWrite && is_corruption(&error) => {
                 Self::open_what_is_whole(path, options, &cache, error)
             }
@@ -95,7 +99,10 @@ impl RocksRows {
             ColumnFamilyDescriptor::new(family.name(), family_options(family, cache))
         });
         match DB::open_cf_descriptors(&options, path, families) {
-            Ok(db) => Ok(Self { db, path: path.to_owned(), lost: Some(damage.to_string()) }),
+            Ok(db) => {
+                let lost = Some(damage.to_string());
+                Ok(Self { db, path: path.to_owned(), lost, secondary: false })
+            }
             // The first error names the damage.
             Err(_) => Err(storage_error(path, "open", &damage)),
         }
@@ -168,11 +175,7 @@ fn storage_error(path: &Path, operation: &'static str, error: &rocksdb::Error) -
     }
 }
 
-impl RowStore for RocksRows {
-    fn path(&self) -> PathBuf {
-        self.path.clone()
-    }
-
+impl RowReader for RocksRows {
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, SnapshotError> {
         self.db
             .get_cf(self.family(family)?, key)
@@ -181,13 +184,66 @@ impl RowStore for RocksRows {
 
     fn scan(&self, family: Family, from: &[u8], limit: usize) -> Result<Vec<Row>, SnapshotError> {
         let mode = IteratorMode::From(from, Direction::Forward);
-        let mut options = ReadOptions::default();
-        options.fill_cache(false);
-        self.db
-            .iterator_cf_opt(self.family(family)?, options, mode)
-            .take(limit)
+        let rows = self.db.iterator_cf_opt(self.family(family)?, scan_options(), mode);
+        rows.take(limit)
             .collect::<Result<_, _>>()
             .map_err(|error| storage_error(&self.path, "scan", &error))
+    }
+}
+
+/// A long scan must not push what is read often out of the block cache.
+fn scan_options() -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.fill_cache(false);
+    options
+}
+
+/// The rows at one moment.
+struct Moment<'a> {
+    rows: &'a RocksRows,
+    snapshot: rocksdb::Snapshot<'a>,
+}
+
+impl RowReader for Moment<'_> {
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, SnapshotError> {
+        self.snapshot
+            .get_cf(self.rows.family(family)?, key)
+            .map_err(|error| storage_error(&self.rows.path, "read", &error))
+    }
+
+    fn scan(&self, family: Family, from: &[u8], limit: usize) -> Result<Vec<Row>, SnapshotError> {
+        let mode = IteratorMode::From(from, Direction::Forward);
+        let family = self.rows.family(family)?;
+        let rows = self.snapshot.iterator_cf_opt(family, scan_options(), mode);
+        rows.take(limit)
+            .collect::<Result<_, _>>()
+            .map_err(|error| storage_error(&self.rows.path, "scan", &error))
+    }
+}
+
+/// A secondary stands still until it is told to catch up, which nobody does.
+struct Still<'a>(&'a RocksRows);
+
+impl RowReader for Still<'_> {
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, SnapshotError> {
+        self.0.get(family, key)
+    }
+
+    fn scan(&self, family: Family, from: &[u8], limit: usize) -> Result<Vec<Row>, SnapshotError> {
+        self.0.scan(family, from, limit)
+    }
+}
+
+impl RowStore for RocksRows {
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    fn at_once(&self) -> Box<dyn RowReader + '_> {
+        if self.secondary {
+            return Box::new(Still(self));
+        }
+        Box::new(Moment { rows: self, snapshot: self.db.snapshot() })
     }
 
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {

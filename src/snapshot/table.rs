@@ -70,11 +70,8 @@ impl RowOp {
 /// A row: key and value.
 pub type Row = (Box<[u8]>, Box<[u8]>);
 
-/// An ordered map of byte rows per family with atomic synced batches.
-pub trait RowStore: fmt::Debug + Send + Sync {
-    /// Where it lives, for error messages.
-    fn path(&self) -> PathBuf;
-
+/// Reads byte rows.
+pub trait RowReader {
     /// The value of a row.
     ///
     /// # Errors
@@ -86,6 +83,16 @@ pub trait RowStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`SnapshotError`] when they cannot be read.
     fn scan(&self, family: Family, from: &[u8], limit: usize) -> Result<Vec<Row>, SnapshotError>;
+}
+
+/// An ordered map of byte rows per family with atomic synced batches.
+pub trait RowStore: RowReader + fmt::Debug + Send + Sync {
+    /// Where it lives, for error messages.
+    fn path(&self) -> PathBuf;
+
+    /// The rows as they are now, whatever is written while they are read: for rows that only
+    /// together mean something.
+    fn at_once(&self) -> Box<dyn RowReader + '_>;
 
     /// Applies all changes, or none, and makes them durable before it returns.
     ///

@@ -8,7 +8,7 @@ use crate::error::OpenError;
 use crate::inspect::source::SharedRows;
 use crate::inspect::{OnProgress, Progress};
 use crate::model::{Partition, Producer, SharePartitionKey};
-use crate::snapshot::{Family, RowStore, Snapshot, SnapshotError};
+use crate::snapshot::{Family, RowReader, RowStore, Snapshot, SnapshotError};
 
 /// Rows read at once.
 const PAGE: usize = 1_024;
