@@ -1,6 +1,7 @@
 //! What the store's integration tests share.
 #![allow(dead_code)] // each test file uses its own part
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sharestate::{
@@ -84,23 +85,55 @@ pub fn contents(store: &ShareStore) -> Vec<String> {
     }
 }
 
-/// The directory as a killed process leaves it: a copy of every file as the page cache holds it
-/// now.
+/// Copies a store as a kill at one moment would leave it. RocksDB compacts in the background, so a
+/// copy counts only if no file came, went or grew meanwhile.
 pub fn crash_image(store: &Path, to: &Path) {
-    copy_dir(store, to);
+    for _ in 0..1_000 {
+        if is_copied_at_rest(store, to).unwrap_or(false) {
+            return;
+        }
+        if to.exists() {
+            std::fs::remove_dir_all(to).expect("remove");
+        }
+    }
+    panic!("the store never rests");
+}
+
+fn is_copied_at_rest(store: &Path, to: &Path) -> std::io::Result<bool> {
+    let before = sizes(store)?;
+    try_copy_dir(store, to)?;
+    Ok(sizes(store)? == before)
+}
+
+fn try_copy_dir(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            try_copy_dir(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+fn sizes(dir: &Path) -> std::io::Result<BTreeMap<PathBuf, u64>> {
+    let mut sizes = BTreeMap::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sizes.append(&mut self::sizes(&entry.path())?);
+        } else {
+            sizes.insert(entry.path(), entry.metadata()?.len());
+        }
+    }
+    Ok(sizes)
 }
 
 pub fn copy_dir(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("create");
-    for entry in std::fs::read_dir(from).expect("list") {
-        let entry = entry.expect("entry");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("type").is_dir() {
-            copy_dir(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).expect("copy");
-        }
-    }
+    try_copy_dir(from, to).expect("copy");
 }
 
 /// Every file below `path` with its bytes, to show that nothing was touched.

@@ -192,7 +192,13 @@ impl Oracle {
         View { partitions: self.parts.clone(), producers }
     }
 
-    fn open(&self, id: i64) -> BTreeMap<i16, (bool, Option<i16>, BTreeSet<SharePartitionKey>)> {
+    /// A share partition.
+    pub fn part(&self, key: &SharePartitionKey) -> Option<&Part> {
+        self.parts.get(key)
+    }
+
+    /// The open epochs of a producer: two-phase, what superseded it, its share partitions.
+    pub fn open(&self, id: i64) -> BTreeMap<i16, (bool, Option<i16>, BTreeSet<SharePartitionKey>)> {
         let mut open = BTreeMap::new();
         for (key, part) in &self.parts {
             for pending in part.pending.values().filter(|pending| pending.owner.0 == id) {
