@@ -83,12 +83,20 @@ pub struct PendingFilter {
 }
 
 impl PendingFilter {
-    fn wants_key(&self, key: &SharePartitionKey) -> bool {
+    /// Whether open epochs of this producer, orphaned or not, can match.
+    pub(crate) fn wants_epoch(&self, producer_id: i64, orphaned: bool) -> bool {
+        self.producer_id.is_none_or(|wanted| wanted == producer_id)
+            && self.orphaned.is_none_or(|wanted| wanted == orphaned)
+    }
+
+    /// Whether entries of this share partition can match.
+    pub(crate) fn wants_key(&self, key: &SharePartitionKey) -> bool {
         self.group_id.as_deref().is_none_or(|group| group == key.group_id())
             && self.topic_id.is_none_or(|topic| topic == key.topic_id())
     }
 
-    fn wants_call(&self, call: &StageCall) -> bool {
+    /// Whether an entry matches whose oldest stage call is this, and whose epoch and key match.
+    pub(crate) fn wants_call(&self, call: &StageCall) -> bool {
         let prefix = self.transactional_id_prefix.as_deref().unwrap_or_default();
         call.transactional_id.starts_with(prefix)
             && self.staged_until_ms.is_none_or(|until| call.stage_time_ms <= until)
@@ -141,9 +149,9 @@ impl<'a> PendingScan<'a> {
             let limit = if self.filter.producer_id.is_some() { 1 } else { PAGE };
             let (producers, next) = self.engine.producers(self.after, limit).await?;
             for (id, producer) in producers {
-                if self.filter.producer_id.is_none_or(|wanted| wanted == id) {
-                    self.read_producer(id, &producer).await?;
-                }
+                let entries = self.read_producer(id, &producer).await?;
+                self.ready.extend(entries);
+                self.after = Some(id); // an error later on does not show these again
             }
             self.finished = next.is_none() || self.filter.producer_id.is_some();
             self.after = next;
@@ -151,10 +159,14 @@ impl<'a> PendingScan<'a> {
         Ok(self.ready.pop_front())
     }
 
-    async fn read_producer(&mut self, id: i64, producer: &Producer) -> Result<(), StoreError> {
+    async fn read_producer(
+        &self,
+        id: i64,
+        producer: &Producer,
+    ) -> Result<Vec<PendingEntry>, StoreError> {
+        let mut entries = Vec::new();
         for (epoch, open) in &producer.open {
-            let orphaned = producer.orphaned(*epoch);
-            if self.filter.orphaned.is_some_and(|wanted| wanted != orphaned) {
+            if !self.filter.wants_epoch(id, producer.orphaned(*epoch)) {
                 continue;
             }
             let keys: Vec<_> =
@@ -162,10 +174,10 @@ impl<'a> PendingScan<'a> {
             let rows = self.engine.rows(keys).await?;
             for (key, partition) in rows {
                 let entry = entry(key, &partition, id, *epoch, producer);
-                self.ready.extend(entry.filter(|entry| self.filter.wants_call(&entry.oldest)));
+                entries.extend(entry.filter(|entry| self.filter.wants_call(&entry.oldest)));
             }
         }
-        Ok(())
+        Ok(entries)
     }
 }
 
@@ -208,23 +220,36 @@ impl PendingTotals {
     pub(crate) async fn collect(engine: &Engine) -> Result<Self, StoreError> {
         let mut totals = Self::default();
         let mut scan = PendingScan::new(engine, PendingFilter::default());
-        let (mut producer, mut epoch) = (None, None);
+        let mut before = None;
         while let Some(entry) = scan.next().await? {
-            if producer != Some(entry.producer_id) {
-                producer = Some(entry.producer_id);
-                totals.producers += 1;
-            }
-            if epoch != Some((entry.producer_id, entry.producer_epoch)) {
-                epoch = Some((entry.producer_id, entry.producer_epoch));
-                totals.orphaned_epochs += u64::from(entry.orphaned);
-            }
-            totals.partitions += 1;
-            totals.ranges += entry.acks.len() as u64;
-            totals.offsets = totals.offsets.saturating_add(entry.offsets());
-            totals.held_start_offsets += u64::from(entry.holds_start_offset);
-            let staged = entry.acks.iter().map(|ack| ack.call.stage_time_ms).min();
-            totals.oldest_ms = totals.oldest_ms.into_iter().chain(staged).min();
+            totals.add(&entry, before);
+            before = Some((entry.producer_id, entry.producer_epoch));
         }
         Ok(totals)
+    }
+
+    /// The sum of entries in the order in which a walk finds them.
+    #[must_use]
+    pub fn of(entries: &[PendingEntry]) -> Self {
+        let mut totals = Self::default();
+        let mut before = None;
+        for entry in entries {
+            totals.add(entry, before);
+            before = Some((entry.producer_id, entry.producer_epoch));
+        }
+        totals
+    }
+
+    /// Adds an entry; `before` names the producer and epoch of the one before it.
+    fn add(&mut self, entry: &PendingEntry, before: Option<(i64, i16)>) {
+        self.producers += u64::from(before.is_none_or(|(id, _)| id != entry.producer_id));
+        let is_new_epoch = before != Some((entry.producer_id, entry.producer_epoch));
+        self.orphaned_epochs += u64::from(is_new_epoch && entry.orphaned);
+        self.partitions += 1;
+        self.ranges += entry.acks.len() as u64;
+        self.offsets = self.offsets.saturating_add(entry.offsets());
+        self.held_start_offsets += u64::from(entry.holds_start_offset);
+        let staged = entry.acks.iter().map(|ack| ack.call.stage_time_ms).min();
+        self.oldest_ms = self.oldest_ms.into_iter().chain(staged).min();
     }
 }

@@ -28,7 +28,8 @@ fn inspect_tells_what_the_store_is() {
     assert_eq!(facts["torn_tail"], Value::Null);
     let rows = &facts["rows"];
     assert_eq!((&rows["partitions"], &rows["pending"]), (&4.into(), &2.into()));
-    assert_eq!(rows["producers"], 1);
+    assert_eq!((&rows["producers"], &rows["open_epochs"]), (&1.into(), &1.into()));
+    assert_eq!((&rows["pending_offsets"], &rows["orphaned_epochs"]), (&6.into(), &0.into()));
     let text = run(&[&"inspect", &store]).expect(0);
     assert!(text.contains(facts["uuid"].as_str().unwrap()), "{text}");
     assert!(text.contains("4 share partitions"), "{text}");
@@ -156,7 +157,7 @@ fn what_is_no_store_is_left_alone() {
     std::fs::write(other.join("precious"), b"data").unwrap();
     let segment = cli::fixture("state-0.log");
     for path in [&missing, &empty, &other] {
-        for command in ["inspect", "dump", "verify", "export"] {
+        for command in ["inspect", "dump", "verify", "export", "pending", "producers"] {
             let error = run(&[&command, path]).expect_error(2);
             assert!(error.contains("is not a sharestate store"), "{command}: {error}");
             assert!(error.contains(&path.display().to_string()), "{command}: {error}");

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::source::Source;
-use super::text::{OneLine, state_name};
+use super::text::{OneLine, ack_name, outcome_name, state_name};
 use crate::codec::{self, CodecError};
 use crate::error::OpenError;
 use crate::log::{self, Entry, ScanError, Scope, TailReport, segment_file_name};
-use crate::model::{AckRange, Lsn, Outcome, Partition, StageTransition, StateBatch, Transition};
+use crate::model::{AckRange, Lsn, Partition, StageTransition, StateBatch, Transition};
 use crate::snapshot::Snapshot;
 
 /// One entry of the log. Prints as one line.
@@ -175,7 +175,7 @@ fn write_transition(f: &mut fmt::Formatter<'_>, transition: &Transition) -> fmt:
         ),
         Transition::ForceResolve(force) => write!(
             f,
-            " producer={}/{} outcome={} completes={} time_ms={}",
+            " producer={}/{} outcome={} by=operator completes={} time_ms={}",
             force.producer_id,
             force.epoch,
             outcome_name(force.outcome),
@@ -256,23 +256,5 @@ impl fmt::Display for OrNone {
             Some(value) => value.fmt(f),
             None => f.write_str("none"),
         }
-    }
-}
-
-pub(super) fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Commit => "commit",
-        Outcome::Abort => "abort",
-    }
-}
-
-pub(super) fn ack_name(ack_type: crate::model::AckType) -> &'static str {
-    use crate::model::AckType;
-    match ack_type {
-        AckType::Gap => "gap",
-        AckType::Accept => "accept",
-        AckType::Release => "release",
-        AckType::Reject => "reject",
-        AckType::Renew => "renew",
     }
 }

@@ -5,7 +5,7 @@
 //! everything else here takes no lock, cuts nothing and repairs nothing, so it also works beside a
 //! running store.
 //!
-//! * [`Reader`]: the state as of now.
+//! * [`Reader`]: the state as of now, prepared acks and producers included.
 //! * [`verify`]: the whole log and the whole snapshot, every finding with its place.
 //! * [`dump`]: every entry of the log.
 //! * [`json`], [`load`]: share partitions as JSON lines, and import from Kafka's own log
@@ -14,6 +14,7 @@
 mod dump;
 mod import;
 pub mod json;
+mod pending;
 mod reader;
 mod source;
 mod text;
@@ -24,7 +25,7 @@ pub use import::{
     ImportError, Input, InputFacts, Loaded, import_json, import_kafka, load, read_json, read_kafka,
 };
 pub use reader::{Reader, TailNote};
-pub use text::{OneLine, state_name};
+pub use text::{OneLine, ack_name, outcome_name, state_name};
 pub use verify::{Finding, RowCounts, Verdict, VerifyReport, verify};
 
 /// How far long work has come, for progress bars.

@@ -122,6 +122,10 @@ impl Reader {
         partition(&mut self.replay, key)
     }
 
+    pub(super) fn replay(&mut self) -> &mut Replay {
+        &mut self.replay
+    }
+
     /// One producer.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::DeliveryState;
+use crate::model::{AckType, DeliveryState, Outcome};
 
 /// Prints text on one line: control characters are escaped. Group ids may hold any of them.
 #[derive(Debug, Clone, Copy)]
@@ -34,5 +34,26 @@ pub fn state_name(state: DeliveryState) -> &'static str {
         DeliveryState::ARCHIVED => "archived",
         DeliveryState::TX_PENDING => "tx-pending",
         _ => "unknown",
+    }
+}
+
+/// The name of an outcome.
+#[must_use]
+pub fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Commit => "commit",
+        Outcome::Abort => "abort",
+    }
+}
+
+/// The name of an ack type.
+#[must_use]
+pub fn ack_name(ack_type: AckType) -> &'static str {
+    match ack_type {
+        AckType::Gap => "gap",
+        AckType::Accept => "accept",
+        AckType::Release => "release",
+        AckType::Reject => "reject",
+        AckType::Renew => "renew",
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // every test file uses a part of it
 
 pub mod store;
+pub mod transactions;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use sharestate::SharePartitionKey;
+use uuid::Uuid;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 damage found, in the store or in a segment of Kafka's, or something lost or \
 invented in the demo; 2 could not run (usage, not a store, in use, newer format, bad JSON, ...).
 
-Inspect, dump, show, verify and export change nothing and also work beside a running store.";
+Inspect, dump, show, pending, producers, verify and export change nothing and also work beside a \
+running store.";
 
 /// Durable share-group state: look into a store, move state in and out, watch it survive crashes.
 #[derive(Debug, Parser)]
@@ -31,6 +33,12 @@ pub enum Command {
     Dump(Dump),
     /// Print one share partition, its offsets drawn as a bar of states
     Show(Show),
+    /// List prepared acknowledgements, oldest first
+    Pending(Pending),
+    /// List what is remembered of transactional producers
+    Producers(Dir),
+    /// End one open transaction by hand
+    Resolve(Resolve),
     /// Check the whole log and the whole snapshot
     Verify(Dir),
     /// Kill a busy store again and again, and compare what is left with what was acknowledged
@@ -111,9 +119,90 @@ pub struct Show {
     pub json: bool,
 }
 
-/// A child process drives a store with simulated share consumers and is killed with SIGKILL. The
-/// store is then opened and compared with a record, kept outside of it, of every acknowledged
-/// operation. An operation that was submitted but not answered may be there or not.
+/// An entry is what one epoch of one producer holds prepared in one share partition. All filters
+/// that are given must match. `*` marks an entry that holds the start offset of its share
+/// partition: nothing before its marker moves it.
+#[derive(Debug, clap::Args)]
+pub struct Pending {
+    /// The store
+    pub dir: PathBuf,
+    /// Only what was staged so long ago or longer, such as 30s, 5m, 2h or 1d
+    #[arg(long, value_name = "DURATION", value_parser = parse_millis)]
+    pub older_than: Option<i64>,
+    /// Only of this producer
+    #[arg(long, value_name = "N")]
+    pub producer_id: Option<i64>,
+    /// Only of transactional ids that begin so
+    #[arg(long, value_name = "P")]
+    pub transactional_id_prefix: Option<String>,
+    /// Only in this group
+    #[arg(long, value_name = "G")]
+    pub group: Option<String>,
+    /// Only in this topic
+    #[arg(long, value_name = "UUID")]
+    pub topic: Option<Uuid>,
+    /// Only orphaned: the producer went on, only their own marker or an operator ends them
+    #[arg(long)]
+    pub orphaned: bool,
+    /// Print a JSON object per entry and, as the last line, one with the totals
+    #[arg(long)]
+    pub json: bool,
+}
+
+const RESOLVE_HELP: &str = "\
+Use it for a transaction whose marker will never come. Under transaction version 2 Kafka's own \
+abort tool usually cannot end such an orphan: the marker that it sends carries an epoch that is \
+remembered already, and changes nothing. This is the dependable way.
+
+The transaction ends as by its own marker: a marker that comes later is a repeat, and a late \
+stage is refused. It is logged as an operator's act, as which `dump` and `producers` show it. \
+Nothing can take it back: find out first how the transaction ended for everything else that took \
+part in it.";
+
+/// Resolves everything that a producer holds prepared at one epoch, in all share partitions.
+#[derive(Debug, clap::Args)]
+#[command(after_help = RESOLVE_HELP, allow_negative_numbers = true)]
+#[command(group(ArgGroup::new("outcome").required(true).args(["commit", "abort"])))]
+pub struct Resolve {
+    /// The store; must not be open elsewhere
+    pub dir: PathBuf,
+    /// The producer
+    #[arg(long, value_name = "N")]
+    pub producer_id: i64,
+    /// The epoch at which the acks were staged, as `pending` lists it
+    #[arg(long, value_name = "E")]
+    pub epoch: i16,
+    /// Make the acks final
+    #[arg(long)]
+    pub commit: bool,
+    /// Undo the acks
+    #[arg(long)]
+    pub abort: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A duration such as `90s`, in milliseconds.
+fn parse_millis(text: &str) -> Result<i64, String> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
+    let millis = factor.zip(number.parse::<i64>().ok());
+    millis
+        .and_then(|(factor, number)| number.checked_mul(factor))
+        .ok_or_else(|| "a whole number and one of ms, s, m, h, d, such as 30s".to_owned())
+}
+
+/// A child process drives a store with simulated share consumers, which also acknowledge inside
+/// transactions, and is killed with SIGKILL. The store is then opened and compared with a record,
+/// kept outside of it, of every acknowledged operation. An operation that was submitted but not
+/// answered may be there or not. Then the markers of the transactions that survived are sent, some
+/// twice and some late, and every offset is compared again.
 #[derive(Debug, clap::Args)]
 pub struct Demo {
     /// How often to kill
@@ -147,6 +236,10 @@ pub enum Tamper {
     Lost,
     /// Add something nobody asked for
     Invented,
+    /// Take a staged ack away
+    LostStage,
+    /// Leave out a marker that counts as acknowledged
+    LostMarker,
 }
 
 #[derive(Debug, clap::Args)]
@@ -160,4 +253,26 @@ pub struct Worker {
     pub consumers: u32,
     #[arg(long)]
     pub partitions: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory as _;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_need_a_number_and_a_unit() {
+        let good = [("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("0s", 0)];
+        for (text, millis) in good.into_iter().chain([("2h", 7_200_000), ("1d", 86_400_000)]) {
+            assert_eq!(parse_millis(text), Ok(millis));
+        }
+        for text in ["", "5", "m", "-1s", "1.5h", "1 d", "1w", "9223372036854775807d"] {
+            assert!(parse_millis(text).is_err(), "{text}");
+        }
+    }
 }

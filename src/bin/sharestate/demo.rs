@@ -1,12 +1,18 @@
-//! `demo`: a child process drives a store and is killed; the parent opens what is left and compares
-//! it with its own record.
+//! `demo`: a child process drives a store and is killed; the parent opens what is left, compares it
+//! with its own record, and ends the transactions that the kill left open.
 
 mod child;
+mod facts;
+mod ledger;
 mod oracle;
 mod report;
 mod rng;
+mod settle;
 mod shadow;
+mod tamper;
 mod tear;
+mod transactor;
+mod view;
 mod wire;
 mod worker;
 
@@ -24,9 +30,11 @@ use crate::output::error_line;
 use crate::progress::Bar;
 
 use child::{Child, When};
-use oracle::{Found, Oracle};
+use ledger::Ledger;
+use oracle::Oracle;
 use report::{Round, Totals};
 use rng::Rng;
+use settle::Settlement;
 
 pub use worker::run as run_worker;
 
@@ -142,20 +150,27 @@ impl Demo<'_> {
 
     /// Lets a child work and kills it.
     fn drive(&mut self, round: &mut Round) -> Result<(), Failure> {
-        let when = if self.rng.chance(15) {
+        let is_early = self.rng.chance(15) && self.tamper_in(round.round).is_none();
+        let when = if is_early {
             // Most likely while it recovers the store.
             When::After(Duration::from_micros(self.rng.below(60_000)))
         } else {
             let acks = 20 + self.rng.below(1_500);
             When::Acknowledged(acks, Duration::from_micros(self.rng.below(3_000)))
         };
-        let before = self.oracle.acknowledged;
+        let (before, staged) = (self.oracle.acknowledged, self.oracle.staged);
         let started = Instant::now();
         let mut child = Child::start(self.args, &self.dir, self.seed, round.round)?;
         child.listen_until_killed(when, &mut self.oracle)?;
         round.worked_ms = millis(started.elapsed());
         round.acknowledged = self.oracle.acknowledged - before;
+        round.staged = self.oracle.staged - staged;
         Ok(())
+    }
+
+    /// What is tampered with in a round: only the last one.
+    fn tamper_in(&self, round: u32) -> Option<Tamper> {
+        self.args.tamper.filter(|_| round == self.args.rounds)
     }
 
     fn tear(&mut self) -> Result<u64, Failure> {
@@ -167,69 +182,55 @@ impl Demo<'_> {
     }
 
     /// What a bystander sees; nothing when the child was killed before there was a store.
-    fn look(&self) -> Result<Option<Found>, Failure> {
-        let mut reader = match Reader::open(&self.dir) {
-            Ok(reader) => reader,
-            Err(OpenError::NotAStore { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let mut found = Found::new();
-        reader.for_each_partition::<Failure>(&mut |key, row| {
-            found.insert(self.slot_of(key), worker::row_of(row));
-            Ok(())
-        })?;
-        Ok(Some(found))
+    fn look(&self) -> Result<Option<Ledger>, Failure> {
+        match Reader::open(&self.dir) {
+            Ok(mut reader) => Ok(Some(view::seen(&mut reader)?)),
+            Err(OpenError::NotAStore { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// Opens the store, which repairs it, and compares.
-    fn recover(&mut self, round: &mut Round, seen: Option<&Found>) -> Result<(), Failure> {
+    /// Opens the store, which repairs it, compares, and ends the transactions that are open.
+    fn recover(&mut self, round: &mut Round, seen: Option<&Ledger>) -> Result<(), Failure> {
         let started = Instant::now();
         let store = ShareStore::open(&self.dir, &worker::options())?;
         round.recovery_ms = millis(started.elapsed());
         round.recovered(store.recovery());
-        if let (Some(tamper), true) = (self.args.tamper, round.round == self.args.rounds) {
-            tamper_with(&store, tamper)?;
+        let store = store.blocking();
+        let tamper = self.tamper_in(round.round);
+        if let Some(tamper) = tamper {
+            tamper::tamper_with(&store, tamper, &self.oracle)?;
         }
-        let found = self.list(&store)?;
-        store.blocking().close()?;
-        let outcome = self.oracle.compare(&found);
-        round.compared(&outcome, std::mem::take(&mut self.oracle.wrong_answers));
-        let is_same = seen.map_or(found.is_empty(), |seen| *seen == found);
-        if !is_same && self.args.tamper.is_none() {
+        let found = view::listed(&store)?;
+        round.compared(&self.oracle.compare(&found));
+        let is_same = seen.map_or(found == Ledger::default(), |seen| *seen == found);
+        if !is_same && tamper.is_none() {
             round.invented += 1;
             let note = "a read-only view and the recovered store differ".to_owned();
             self.oracle.notes.push(format!("round {}: {note}", round.round));
         }
+        let mut settlement = Settlement {
+            store: &store,
+            dir: &self.dir,
+            oracle: &mut self.oracle,
+            // How much is drawn depends on what was open: not from the generator of the rounds.
+            rng: Rng::new(self.seed, &[round.round.into(), u64::MAX]),
+            coordinator: i32::try_from(round.round).unwrap_or(0),
+            tamper,
+        };
+        round.settled(&settlement.run()?);
+        round.wrong_answers = std::mem::take(&mut self.oracle.wrong_answers);
+        store.close()?;
         Ok(())
-    }
-
-    fn list(&self, store: &ShareStore) -> Result<Found, Failure> {
-        const PAGE: usize = 256;
-        let store = store.blocking();
-        let mut found = Found::new();
-        let mut after = None;
-        loop {
-            let page = store.list(None, after.as_ref(), PAGE)?;
-            for (key, row) in &page.partitions {
-                found.insert(self.slot_of(key), worker::row_of(row));
-            }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(found),
-            }
-        }
-    }
-
-    /// The number of a share partition; one of nobody's gets a number above all others.
-    fn slot_of(&self, key: &sharestate::SharePartitionKey) -> usize {
-        let slots = self.args.partitions as usize;
-        (0..slots).find(|slot| wire::key_of(*slot) == *key).unwrap_or(slots)
     }
 
     /// After all rounds the store must be whole.
     fn last_check(&mut self, totals: &mut Totals) -> Result<(), Failure> {
         if self.args.rounds == 0 {
             return Ok(());
+        }
+        if let Some(seen) = self.look()? {
+            totals.wrong += self.oracle.check(&seen);
         }
         let report = verify(&self.dir, &mut |_| {})?;
         totals.verdict = crate::verify::verdict_name(&report.verdict);
@@ -243,31 +244,6 @@ impl Demo<'_> {
 
 fn millis(elapsed: Duration) -> f64 {
     (elapsed.as_secs_f64() * 1e6).round() / 1e3
-}
-
-/// Changes the store behind the oracle's back.
-fn tamper_with(store: &ShareStore, tamper: Tamper) -> Result<(), Failure> {
-    let store = store.blocking();
-    let page = store.list(None, None, 256)?;
-    let victim = page.partitions.into_iter().find(|(_, row)| !row.batches.is_empty());
-    let Some((key, row)) = victim else {
-        return Err(Failure::cannot_run("there is nothing to tamper with yet"));
-    };
-    let mut row = sharestate::Partition::clone(&row);
-    match tamper {
-        Tamper::Lost => drop(row.batches.pop()),
-        Tamper::Invented => {
-            let first_offset = 1_000_000;
-            row.batches.push(sharestate::StateBatch {
-                first_offset,
-                last_offset: first_offset,
-                delivery_state: sharestate::DeliveryState::ACKNOWLEDGED,
-                delivery_count: 1,
-            });
-        }
-    }
-    store.import(&key, row, true)?;
-    Ok(())
 }
 
 /// Bytes that recovery cut from the log.

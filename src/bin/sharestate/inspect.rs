@@ -57,8 +57,13 @@ struct Segment {
 struct Rows {
     partitions: u64,
     batches: u64,
+    /// Ranges of prepared acks.
     pending: u64,
+    pending_offsets: u64,
     producers: u64,
+    /// Transactions with something prepared.
+    open_epochs: u64,
+    orphaned_epochs: u64,
 }
 
 #[derive(Serialize)]
@@ -143,6 +148,8 @@ fn count(reader: &mut Reader) -> Result<Rows, Failure> {
         rows.partitions += 1;
         rows.batches += row.batches.len() as u64;
         rows.pending += row.pending.len() as u64;
+        let offsets = row.pending.iter().map(|ack| ack.last_offset.abs_diff(ack.first_offset) + 1);
+        rows.pending_offsets = offsets.fold(rows.pending_offsets, u64::saturating_add);
         if rows.partitions % PAGE as u64 == 0 {
             let done = rows.partitions;
             bar.show(Progress { stage: "counting rows", done, total: total.max(done) });
@@ -153,6 +160,11 @@ fn count(reader: &mut Reader) -> Result<Rows, Failure> {
     loop {
         let (page, next) = reader.producers(after, PAGE)?;
         rows.producers += page.len() as u64;
+        for (_, producer) in &page {
+            rows.open_epochs += producer.open.len() as u64;
+            let orphaned = producer.open.keys().filter(|epoch| producer.orphaned(**epoch));
+            rows.orphaned_epochs += orphaned.count() as u64;
+        }
         match next {
             Some(next) => after = Some(next),
             None => return Ok(rows),
@@ -209,11 +221,14 @@ fn print(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "rows         {} with {} batches and {}; {}",
+        "rows         {} with {} batches and {} ({}); {} with {} ({} orphaned)",
         counted(facts.rows.partitions, "share partition"),
         facts.rows.batches,
         counted(facts.rows.pending, "pending ack range"),
-        counted(facts.rows.producers, "producer")
+        counted(facts.rows.pending_offsets, "offset"),
+        counted(facts.rows.producers, "producer"),
+        counted(facts.rows.open_epochs, "open epoch"),
+        facts.rows.orphaned_epochs
     )?;
     writeln!(out, "quarantine   {} bytes", facts.bytes.quarantine)?;
     for file in &facts.unknown_files {

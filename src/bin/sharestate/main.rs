@@ -11,7 +11,10 @@ mod failure;
 mod import;
 mod inspect;
 mod output;
+mod pending;
+mod producers;
 mod progress;
+mod resolve;
 mod show;
 mod verify;
 
@@ -29,6 +32,9 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Dump(args) => dump::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Pending(args) => pending::run(&args),
+        Command::Producers(args) => producers::run(&args),
+        Command::Resolve(args) => resolve::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::DemoWorker(args) => demo::work(&args),

@@ -54,10 +54,11 @@ fn print(
         writeln!(out, "  {first}-{last} {state}, delivery count {count}")?;
     }
     for ack in &row.pending {
+        let holds_start = (ack.first_offset..=ack.last_offset).contains(&row.start_offset);
         writeln!(
             out,
             "  {}-{} pending {:?} of producer {} epoch {}: {} on commit, {} on abort, delivery \
-             count {}, member {}, transaction {}",
+             count {}, member {}, transaction {}{}{}",
             ack.first_offset,
             ack.last_offset,
             ack.ack_type,
@@ -67,7 +68,9 @@ fn print(
             state_name(ack.abort_target),
             ack.delivery_count,
             OneLine(&ack.call.member_id),
-            OneLine(&ack.call.transactional_id)
+            OneLine(&ack.call.transactional_id),
+            if ack.call.two_phase { ", two-phase" } else { "" },
+            if holds_start { ", holds the start offset" } else { "" }
         )?;
     }
     Ok(())

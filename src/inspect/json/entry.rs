@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::{BatchJson, PartitionJson, batches};
-use crate::inspect::dump::{DumpedEntry, ack_name, outcome_name};
+use crate::inspect::dump::DumpedEntry;
+use crate::inspect::text::{ack_name, outcome_name};
 use crate::log::segment_file_name;
 use crate::model::{AckRange, Lsn, Transition};
 
@@ -79,6 +80,8 @@ enum Body {
         producer_id: i64,
         epoch: i16,
         outcome: &'static str,
+        /// A forced resolution is always an operator's act.
+        operator: bool,
         completes: Option<i16>,
         time_ms: i64,
     },
@@ -169,6 +172,7 @@ fn body(transition: &Transition) -> Body {
             producer_id: force.producer_id,
             epoch: force.epoch,
             outcome: outcome_name(force.outcome),
+            operator: true,
             completes: force.completes,
             time_ms: force.time_ms,
         },

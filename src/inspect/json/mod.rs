@@ -1,4 +1,4 @@
-//! Share partitions and log entries as JSON, one object per line.
+//! Share partitions, prepared acks, producers and log entries as JSON, one object per line.
 //!
 //! A share partition's line holds every field of semantics section 1, so that an export brought
 //! into another store gives the same export again:
@@ -24,8 +24,13 @@ use crate::model::{
 };
 
 mod entry;
+mod pending;
 
 pub use entry::EntryJson;
+pub use pending::{
+    CompletedJson, OpenEpochJson, PendingEntryJson, PendingTotalsJson, ProducerJson, RangeJson,
+    ResolvedJson, ResolvedPartitionJson,
+};
 
 /// `[first offset, last offset, delivery state, delivery count]`.
 pub type BatchJson = (i64, i64, i8, i16);

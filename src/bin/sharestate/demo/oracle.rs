@@ -1,31 +1,29 @@
 //! The record of what was acknowledged, kept outside the store, and its comparison with what a
 //! killed store brings back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::shadow::{Row, apply};
-use super::wire::{Line, Op};
-
-/// Share partitions that a store has, by number.
-pub type Found = BTreeMap<usize, Row>;
+use super::facts::{Factual, History, count};
+use super::ledger::{Ledger, Producer, Scope};
+use super::shadow::Row;
+use super::wire::{Answer, Deed, Line};
 
 /// Everything the child said.
 pub struct Oracle {
-    slots: Vec<Slot>,
+    slots: usize,
+    /// The state of all that was acknowledged.
+    pub ledger: Ledger,
+    rows: BTreeMap<usize, History<Option<Row>>>,
+    producers: BTreeMap<i64, History<Option<Producer>>>,
+    /// Asked for and not answered, by consumer. No two consumers touch the same things.
+    flying: BTreeMap<usize, VecDeque<Deed>>,
     /// Operations that were answered.
     pub acknowledged: u64,
+    /// Offsets whose staging was acknowledged.
+    pub staged: u64,
     /// Answers that the rules do not give.
     pub wrong_answers: u64,
     pub notes: Vec<String>,
-}
-
-#[derive(Default)]
-struct Slot {
-    /// Every state since the last comparison; the last one is the state of all acknowledged
-    /// operations.
-    states: Vec<Option<Row>>,
-    /// Issued and not answered.
-    flying: Option<Op>,
 }
 
 /// What a comparison came to.
@@ -43,231 +41,223 @@ pub struct Outcome {
 
 impl Oracle {
     pub fn new(slots: usize) -> Self {
-        let slot = || Slot { states: vec![None], flying: None };
-        let slots = std::iter::repeat_with(slot).take(slots).collect();
-        Self { slots, acknowledged: 0, wrong_answers: 0, notes: Vec::new() }
+        Self {
+            slots,
+            ledger: Ledger::default(),
+            rows: BTreeMap::new(),
+            producers: BTreeMap::new(),
+            flying: BTreeMap::new(),
+            acknowledged: 0,
+            staged: 0,
+            wrong_answers: 0,
+            notes: Vec::new(),
+        }
     }
 
     /// Takes in a line of the child's.
     pub fn hear(&mut self, line: Line) -> Result<(), String> {
-        let (Line::Issue { slot: number, .. } | Line::Ack { slot: number, .. }) = line;
-        let slot = self.slots.get_mut(number).ok_or_else(|| format!("no slot {number}"))?;
         match line {
-            Line::Issue { op, .. } => match slot.flying.replace(op) {
-                None => Ok(()),
-                Some(op) => Err(format!("slot {number}: {op:?} was not answered")),
-            },
-            Line::Ack { answer, .. } => {
-                let op = slot.flying.take().ok_or_else(|| format!("slot {number}: no question"))?;
-                let (expected, row) = apply(slot.now(), &op);
-                self.acknowledged += 1;
-                if answer != expected {
-                    self.wrong_answers += 1;
-                    self.notes.push(format!(
-                        "slot {number}: {op:?} was answered {answer:?}, expected {expected:?}"
-                    ));
+            Line::Issue { lane, deed } => {
+                let slots = self.ledger.scope(&deed).slots;
+                if let Some(slot) = slots.into_iter().find(|slot| *slot >= self.slots) {
+                    return Err(format!("no slot {slot}"));
                 }
-                if slot.now() != row.as_ref() {
-                    slot.states.push(row);
-                }
-                Ok(())
+                self.flying.entry(lane).or_default().push_back(deed);
             }
+            Line::Ack { lane, answer } => {
+                let deed = self.flying.get_mut(&lane).and_then(VecDeque::pop_front);
+                let deed = deed.ok_or_else(|| format!("consumer {lane}: no question"))?;
+                self.acknowledged += 1;
+                if let Answer::Staged(offsets) = self.judge(&deed, answer) {
+                    self.staged += offsets;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Share partitions that something unanswered touches.
+    pub fn flying_slots(&self) -> BTreeSet<usize> {
+        let deeds = self.flying.values().flatten();
+        deeds.flat_map(|deed| self.ledger.scope(deed).slots).collect()
+    }
+
+    /// Takes in an answer. Answers what it should be.
+    pub fn judge(&mut self, deed: &Deed, answer: Answer) -> Answer {
+        let scope = self.ledger.scope(deed);
+        self.start_histories(&scope);
+        let expected = self.ledger.act(deed);
+        if answer != expected {
+            self.wrong_answers += 1;
+            self.notes.push(format!("{deed:?} was answered {answer:?}, expected {expected:?}"));
+        }
+        for slot in &scope.slots {
+            push_changed(self.rows.get_mut(slot), self.ledger.rows.get(slot));
+        }
+        for id in &scope.producers {
+            push_changed(self.producers.get_mut(id), self.ledger.producers.get(id));
+        }
+        expected
+    }
+
+    fn start_histories(&mut self, scope: &Scope) {
+        for slot in &scope.slots {
+            let now = || History(vec![self.ledger.rows.get(slot).cloned()]);
+            self.rows.entry(*slot).or_insert_with(now);
+        }
+        for id in &scope.producers {
+            let now = || History(vec![self.ledger.producers.get(id).cloned()]);
+            self.producers.entry(*id).or_insert_with(now);
         }
     }
 
     /// Compares, and goes on from what was found.
-    pub fn compare(&mut self, found: &Found) -> Outcome {
+    pub fn compare(&mut self, found: &Ledger) -> Outcome {
         let mut outcome = Outcome::default();
-        for (number, slot) in self.slots.iter_mut().enumerate() {
-            let row = found.get(&number);
-            let flying = slot.flying.take();
-            outcome.unanswered += u64::from(flying.is_some());
-            let flown = flying.as_ref().map(|op| apply(slot.now(), op).1);
-            if row == slot.now() {
-                // Nothing of an unanswered operation, or it changed nothing.
-            } else if flown.as_ref().is_some_and(|flown| flown.as_ref() == row) {
-                outcome.adopted += 1;
-            } else {
-                let (lost, invented) = slot.differences(row, flown.as_ref());
-                outcome.lost += lost;
-                outcome.invented += invented;
-                self.notes.push(format!(
-                    "slot {number}: lost {lost}, invented {invented}: found {row:?}, acknowledged \
-                     {:?}, unanswered {flying:?}",
-                    slot.now()
-                ));
-            }
-            slot.states = vec![row.cloned()];
-        }
-        let strangers = found.keys().filter(|number| **number >= self.slots.len()).count() as u64;
+        let mut found = found.clone();
+        let strangers = found.rows.split_off(&self.slots).len() as u64;
         if strangers > 0 {
             outcome.invented += strangers;
             self.notes.push(format!("{strangers} share partitions that nobody asked for"));
         }
+        for deeds in std::mem::take(&mut self.flying).into_values() {
+            let deeds: Vec<_> = deeds.into_iter().collect();
+            self.land(&deeds, &found, &mut outcome);
+        }
+        // Everything that nobody was changing.
+        let slots = self.ledger.rows.keys().chain(found.rows.keys()).copied();
+        let producers = self.ledger.producers.keys().chain(found.producers.keys()).copied();
+        let all = Scope { slots: slots.collect(), producers: producers.collect() };
+        let (lost, invented) = self.differences(&all, &found, None);
+        outcome.lost += lost;
+        outcome.invented += invented;
+        self.go_on_from(found);
         outcome
     }
-}
 
-impl Slot {
-    fn now(&self) -> Option<&Row> {
-        self.states.last().and_then(Option::as_ref)
+    /// Each of the unanswered deeds of a consumer is there as a whole, or not at all.
+    fn land(&mut self, deeds: &[Deed], found: &Ledger, outcome: &mut Outcome) {
+        outcome.unanswered += deeds.len() as u64;
+        let mut scope = Scope::default();
+        for deed in deeds {
+            let Scope { slots, producers } = self.ledger.scope(deed);
+            scope.slots.extend(slots);
+            scope.producers.extend(producers);
+        }
+        let (now, seen) = (self.ledger.part(&scope), found.part(&scope));
+        let choices: BTreeSet<u32> = (0..1_u32 << deeds.len()).collect();
+        let landed = |choice: u32| {
+            let mut ledger = now.clone();
+            let chosen = deeds.iter().enumerate().filter(|(bit, _)| choice >> bit & 1 == 1);
+            for (_, deed) in chosen {
+                ledger.act(deed);
+            }
+            ledger
+        };
+        match choices.iter().copied().find(|choice| landed(*choice) == seen) {
+            Some(choice) => outcome.adopted += u64::from(choice.count_ones()),
+            None => {
+                let flown = landed(u32::MAX);
+                let (lost, invented) = match self.differences(&scope, &seen, Some(&flown)) {
+                    // Half of something: nobody asked for that.
+                    (0, 0) => (0, 1),
+                    differences => differences,
+                };
+                outcome.lost += lost;
+                outcome.invented += invented;
+                self.notes.push(format!("unanswered {deeds:?}: lost {lost}, invented {invented}"));
+            }
+        }
+        // Judged: what was found there is what is so.
+        for slot in &scope.slots {
+            set(&mut self.ledger.rows, slot, seen.rows.get(slot));
+            self.rows.remove(slot);
+        }
+        for id in &scope.producers {
+            set(&mut self.ledger.producers, id, seen.producers.get(id));
+            self.producers.remove(id);
+        }
     }
 
-    /// How much of the present state `found` lacks, and how much it has beyond it.
-    fn differences(&self, found: Option<&Row>, flown: Option<&Option<Row>>) -> (u64, u64) {
-        // An earlier state: everything acknowledged since is missing.
-        let earlier = self.states.iter().rev().position(|state| state.as_ref() == found);
-        if let Some(missing) = earlier {
-            return (missing as u64, 0);
-        }
-        let past: Vec<Facts> = self.states.iter().map(|state| facts(state.as_ref())).collect();
-        let flown = flown.map(|flown| facts(flown.as_ref())).unwrap_or_default();
-        let (found, now) = (facts(found), facts(self.now()));
+    fn differences(&mut self, scope: &Scope, found: &Ledger, flown: Option<&Ledger>) -> (u64, u64) {
+        self.start_histories(scope);
         let (mut lost, mut invented) = (0, 0);
-        let names: BTreeSet<Fact> = found.keys().chain(now.keys()).copied().collect();
-        for name in names {
-            let value = found.get(&name);
-            if value == now.get(&name) || (value.is_some() && value == flown.get(&name)) {
+        for slot in &scope.slots {
+            let (row, now) = (found.rows.get(slot), self.ledger.rows.get(slot));
+            if row == now {
                 continue;
             }
-            // A value from before, or none where there was one, has gone back.
-            let is_old = value.is_none() || past.iter().any(|facts| facts.get(&name) == value);
-            if is_old {
-                lost += 1;
-            } else {
-                invented += 1;
-            }
+            let flown = flown.map(|flown| flown.rows.get(slot).cloned());
+            let (l, i) = self.rows[slot].differences(&row.cloned(), flown.as_ref());
+            self.notes.push(format!(
+                "slot {slot}: lost {l}, invented {i}: found {row:?}, acknowledged {now:?}"
+            ));
+            lost += l;
+            invented += i;
         }
-        if lost + invented == 0 {
-            invented = 1; // half of the unanswered operation: nobody asked for that
+        for id in &scope.producers {
+            let (row, now) = (found.producers.get(id), self.ledger.producers.get(id));
+            if row == now {
+                continue;
+            }
+            let flown = flown.map(|flown| flown.producers.get(id).cloned());
+            let (l, i) = self.producers[id].differences(&row.cloned(), flown.as_ref());
+            self.notes.push(format!(
+                "producer {id}: lost {l}, invented {i}: found {row:?}, acknowledged {now:?}"
+            ));
+            lost += l;
+            invented += i;
         }
         (lost, invented)
     }
+
+    /// Compares when nothing is unanswered, and goes on from what was found. Answers how many
+    /// offsets, prepared acks and other facts differ.
+    pub fn check(&mut self, found: &Ledger) -> u64 {
+        let mut wrong = 0;
+        let slots = self.ledger.rows.keys().chain(found.rows.keys());
+        for slot in slots.copied().collect::<BTreeSet<_>>() {
+            let (row, now) = (found.rows.get(&slot), self.ledger.rows.get(&slot));
+            if row != now {
+                wrong += count(&row.cloned(), &now.cloned());
+                self.notes.push(format!("slot {slot}: found {row:?}, expected {now:?}"));
+            }
+        }
+        let ids = self.ledger.producers.keys().chain(found.producers.keys());
+        for id in ids.copied().collect::<BTreeSet<_>>() {
+            let (row, now) = (found.producers.get(&id), self.ledger.producers.get(&id));
+            if row != now {
+                wrong += count(&row.cloned(), &now.cloned());
+                self.notes.push(format!("producer {id}: found {row:?}, expected {now:?}"));
+            }
+        }
+        self.go_on_from(found.clone());
+        wrong
+    }
+
+    fn go_on_from(&mut self, found: Ledger) {
+        self.ledger = found;
+        self.rows.clear();
+        self.producers.clear();
+    }
 }
 
-/// One field or one offset of a share partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fact {
-    StateEpoch,
-    LeaderEpoch,
-    LeaderFence,
-    Start,
-    InitStart,
-    Complete,
-    Offset(i64),
+fn push_changed<T: Clone + PartialEq>(history: Option<&mut History<Option<T>>>, now: Option<&T>)
+where
+    Option<T>: Factual,
+{
+    let Some(History(states)) = history else { return };
+    if states.last().and_then(Option::as_ref) != now {
+        states.push(now.cloned());
+    }
 }
 
-type Facts = BTreeMap<Fact, (i64, i64)>;
-
-fn facts(row: Option<&Row>) -> Facts {
-    let Some(row) = row else { return Facts::new() };
-    let fields = [
-        (Fact::StateEpoch, row.state_epoch.into()),
-        (Fact::LeaderEpoch, row.leader_epoch.into()),
-        (Fact::LeaderFence, row.leader_fence.into()),
-        (Fact::Start, row.start),
-        (Fact::InitStart, row.init_start),
-        (Fact::Complete, row.complete.into()),
-    ];
-    let offsets = row.offsets.iter();
-    let offsets =
-        offsets.map(|(at, (state, count))| (Fact::Offset(*at), ((*state).into(), (*count).into())));
-    fields.into_iter().map(|(name, value)| (name, (value, 0))).chain(offsets).collect()
+fn set<K: Ord + Copy, V: Clone>(rows: &mut BTreeMap<K, V>, key: &K, row: Option<&V>) {
+    match row {
+        Some(row) => rows.insert(*key, row.clone()),
+        None => rows.remove(key),
+    };
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::wire::Answer;
-    use super::*;
-
-    fn initialize() -> Op {
-        Op::Initialize { state_epoch: 1, start: 0 }
-    }
-
-    fn write(first: i64, last: i64) -> Op {
-        let runs = vec![(first, last, 2, 1)];
-        Op::Write { state_epoch: 1, leader_epoch: 0, start: 0, complete: 0, runs }
-    }
-
-    /// An oracle of one share partition that has seen these operations acknowledged.
-    fn oracle_of(ops: &[Op]) -> (Oracle, Row) {
-        let mut oracle = Oracle::new(1);
-        for op in ops {
-            oracle.hear(Line::Issue { slot: 0, op: op.clone() }).unwrap();
-            oracle.hear(Line::Ack { slot: 0, answer: Answer::Done }).unwrap();
-        }
-        let row = oracle.slots[0].now().unwrap().clone();
-        (oracle, row)
-    }
-
-    fn compare(oracle: &mut Oracle, row: Option<Row>) -> Outcome {
-        oracle.compare(&row.map(|row| (0, row)).into_iter().collect())
-    }
-
-    #[test]
-    fn what_was_acknowledged_is_neither_lost_nor_invented() {
-        let (mut oracle, row) = oracle_of(&[initialize(), write(0, 4)]);
-        assert_eq!(compare(&mut oracle, Some(row)), Outcome::default());
-        assert_eq!((oracle.acknowledged, oracle.wrong_answers), (2, 0));
-    }
-
-    #[test]
-    fn an_unanswered_operation_may_be_there_or_not_and_nothing_else() {
-        for is_there in [false, true] {
-            let (mut oracle, row) = oracle_of(&[initialize(), write(0, 4)]);
-            oracle.hear(Line::Issue { slot: 0, op: write(5, 6) }).unwrap();
-            let found = if is_there { apply(Some(&row), &write(5, 6)).1 } else { Some(row) };
-            let outcome = compare(&mut oracle, found);
-            let adopted = u64::from(is_there);
-            assert_eq!(outcome, Outcome { unanswered: 1, adopted, ..Outcome::default() });
-        }
-        let (mut oracle, row) = oracle_of(&[initialize(), write(0, 4)]);
-        oracle.hear(Line::Issue { slot: 0, op: write(5, 6) }).unwrap();
-        let outcome = compare(&mut oracle, apply(Some(&row), &write(5, 7)).1);
-        assert_eq!((outcome.lost, outcome.invented), (0, 1), "offset 7 was never asked for");
-        let (mut oracle, row) = oracle_of(&[initialize(), write(0, 4)]);
-        oracle.hear(Line::Issue { slot: 0, op: write(5, 6) }).unwrap();
-        let outcome = compare(&mut oracle, apply(Some(&row), &write(5, 5)).1);
-        assert_eq!((outcome.lost, outcome.invented), (0, 1), "half an operation");
-    }
-
-    #[test]
-    fn every_lost_operation_is_counted() {
-        let ops = [initialize(), write(0, 4), write(5, 5), write(6, 9)];
-        for kept in 0..ops.len() {
-            let (mut oracle, _) = oracle_of(&ops);
-            let mut found = None;
-            for op in &ops[..kept] {
-                found = apply(found.as_ref(), op).1;
-            }
-            let outcome = compare(&mut oracle, found);
-            assert_eq!((outcome.lost, outcome.invented), ((ops.len() - kept) as u64, 0));
-        }
-    }
-
-    #[test]
-    fn a_hole_in_the_middle_is_a_loss() {
-        let (mut oracle, mut row) = oracle_of(&[initialize(), write(0, 4), write(5, 9)]);
-        row.offsets.remove(&2);
-        assert_eq!(compare(&mut oracle, Some(row)).lost, 1);
-    }
-
-    #[test]
-    fn what_nobody_asked_for_is_invented() {
-        let (mut asked, mut row) = oracle_of(&[initialize(), write(0, 4)]);
-        row.offsets.insert(3, (4, 1));
-        row.offsets.insert(77, (2, 1));
-        let outcome = compare(&mut asked, Some(row.clone()));
-        assert_eq!((outcome.lost, outcome.invented), (0, 2));
-        let outcome = asked.compare(&Found::from([(0, row.clone()), (9, row)]));
-        assert_eq!((outcome.lost, outcome.invented), (0, 1), "a share partition of nobody's");
-    }
-
-    #[test]
-    fn a_wrong_answer_is_noticed() {
-        let mut oracle = Oracle::new(1);
-        oracle.hear(Line::Issue { slot: 0, op: write(0, 0) }).unwrap();
-        oracle.hear(Line::Ack { slot: 0, answer: Answer::Done }).unwrap();
-        assert_eq!(oracle.wrong_answers, 1, "it was not initialized");
-    }
-}
+mod tests;

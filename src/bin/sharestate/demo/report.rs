@@ -7,6 +7,7 @@ use serde::Serialize;
 use sharestate::RecoveryReport;
 
 use super::oracle::Outcome;
+use super::settle::Settled;
 use super::torn_bytes;
 use crate::args;
 use crate::failure::Failure;
@@ -34,6 +35,14 @@ pub struct Round {
     pub lost: u64,
     pub invented: u64,
     pub wrong_answers: u64,
+    /// Offsets whose staging was acknowledged before the kill.
+    pub staged: u64,
+    /// Offsets with a prepared ack that the store brought back.
+    pub pending_recovered: u64,
+    /// Of these, such as the markers sent after the recovery resolved.
+    pub resolved: u64,
+    /// Offsets, prepared acks and other facts that differ from the record after that.
+    pub wrong: u64,
 }
 
 impl Round {
@@ -44,12 +53,17 @@ impl Round {
         self.torn_bytes = report.tail.as_ref().map_or(0, |tail| torn_bytes(&tail.verdict));
     }
 
-    pub fn compared(&mut self, outcome: &Outcome, wrong_answers: u64) {
+    pub fn settled(&mut self, settled: &Settled) {
+        self.pending_recovered = settled.recovered;
+        self.resolved = settled.resolved;
+        self.wrong = settled.wrong;
+    }
+
+    pub fn compared(&mut self, outcome: &Outcome) {
         self.lost = outcome.lost;
         self.invented = outcome.invented;
         self.unanswered = outcome.unanswered;
         self.adopted = outcome.adopted;
-        self.wrong_answers = wrong_answers;
     }
 }
 
@@ -60,6 +74,12 @@ pub struct Totals {
     acknowledged: u64,
     lost: u64,
     invented: u64,
+    /// Numbers of offsets.
+    staged: u64,
+    pending_recovered: u64,
+    resolved: u64,
+    /// Offsets, prepared acks and other facts that differ from the record after the markers.
+    pub wrong: u64,
     wrong_answers: u64,
     unanswered: u64,
     adopted: u64,
@@ -86,6 +106,10 @@ impl Totals {
             acknowledged: 0,
             lost: 0,
             invented: 0,
+            staged: 0,
+            pending_recovered: 0,
+            resolved: 0,
+            wrong: 0,
             wrong_answers: 0,
             unanswered: 0,
             adopted: 0,
@@ -107,6 +131,10 @@ impl Totals {
         self.acknowledged += round.acknowledged;
         self.lost += round.lost;
         self.invented += round.invented;
+        self.staged += round.staged;
+        self.pending_recovered += round.pending_recovered;
+        self.resolved += round.resolved;
+        self.wrong += round.wrong;
         self.wrong_answers += round.wrong_answers;
         self.unanswered += round.unanswered;
         self.adopted += round.adopted;
@@ -117,7 +145,8 @@ impl Totals {
     }
 
     pub fn is_fine(&self) -> bool {
-        self.lost + self.invented + self.wrong_answers == 0 && self.verdict == "clean"
+        let differences = self.lost + self.invented + self.wrong + self.wrong_answers;
+        differences == 0 && self.resolved == self.pending_recovered && self.verdict == "clean"
     }
 }
 
@@ -142,7 +171,8 @@ pub fn round(round: &Round, json: bool) -> Result<(), Failure> {
             out,
             "round {}: killed after {} acknowledged operations in {:.0} ms; recovered to LSN {} \
              in {:.1} ms: snapshot at {}, {} entries replayed, {} torn bytes cut; {} unanswered, \
-             {} of them kept; lost {}, invented {}",
+             {} of them kept; lost {}, invented {}; {} prepared acks survived, {} resolved by \
+             their markers, wrong {}",
             round.round,
             round.acknowledged,
             round.worked_ms,
@@ -154,7 +184,10 @@ pub fn round(round: &Round, json: bool) -> Result<(), Failure> {
             round.unanswered,
             round.adopted,
             round.lost,
-            round.invented
+            round.invented,
+            round.pending_recovered,
+            round.resolved,
+            round.wrong
         )?;
         if round.wrong_answers > 0 {
             write!(out, ", {} wrong answers", round.wrong_answers)?;
@@ -172,12 +205,16 @@ pub fn totals(totals: &Totals, json: bool) -> Result<(), Failure> {
     } else {
         writeln!(
             out,
-            "{} rounds: {} operations acknowledged, lost {}, invented {}, wrong answers {}; the \
-             store is {}",
+            "{} rounds: {} operations acknowledged, lost {}, invented {}; {} acks staged, {} \
+             survived prepared, {} resolved, wrong {}, wrong answers {}; the store is {}",
             totals.rounds,
             totals.acknowledged,
             totals.lost,
             totals.invented,
+            totals.staged,
+            totals.pending_recovered,
+            totals.resolved,
+            totals.wrong,
             totals.wrong_answers,
             totals.verdict
         )?;

@@ -10,7 +10,20 @@ use super::wire::{Answer, Op, Told};
 /// Kafka's error codes.
 const INVALID_REQUEST: i16 = 42;
 const FENCED_LEADER_EPOCH: i16 = 74;
+const INVALID_RECORD_STATE: i16 = 121;
 const FENCED_STATE_EPOCH: i16 = 124;
+
+/// An acknowledgement that waits for the marker of its transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared {
+    pub producer: i64,
+    pub epoch: i16,
+    pub ack: i8,
+    /// State on commit and on abort.
+    pub commit: i8,
+    pub abort: i8,
+    pub count: i16,
+}
 
 /// A share partition that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +36,8 @@ pub struct Row {
     pub complete: i32,
     /// Offset -> delivery state and count.
     pub offsets: BTreeMap<i64, (i8, i16)>,
+    /// Offset -> what is prepared for it.
+    pub prepared: BTreeMap<i64, Prepared>,
 }
 
 /// What an operation comes to: the answer, and the share partition after it.
@@ -54,7 +69,10 @@ pub fn apply(row: Option<&Row>, op: &Op) -> (Answer, Option<Row>) {
             Some(row) if *state_epoch < row.state_epoch => {
                 unchanged(Answer::Refused(FENCED_STATE_EPOCH))
             }
-            Some(row) => (Answer::Done, Some(write(row.clone(), *start, *complete, runs))),
+            Some(row) => match write(row.clone(), *start, *complete, runs) {
+                Some(row) => (Answer::Done, Some(row)),
+                None => unchanged(Answer::Refused(INVALID_RECORD_STATE)),
+            },
         },
     }
 }
@@ -88,19 +106,29 @@ fn initialize(row: Option<&Row>, state_epoch: i32, start: i64) -> (Answer, Optio
         init_start: start,
         complete: if start == -1 { -1 } else { 0 },
         offsets: BTreeMap::new(),
+        prepared: BTreeMap::new(),
     };
     (Answer::Done, Some(fresh))
 }
 
-fn write(mut row: Row, start: i64, complete: i32, runs: &[(i64, i64, i8, i16)]) -> Row {
-    row.complete = match start.cmp(&row.start) {
-        std::cmp::Ordering::Less => row.complete,
-        std::cmp::Ordering::Equal => row.complete.max(complete),
-        std::cmp::Ordering::Greater => complete,
-    };
+/// Nothing when the write speaks of a record that waits for a marker.
+fn write(mut row: Row, start: i64, complete: i32, runs: &[(i64, i64, i8, i16)]) -> Option<Row> {
+    let old_start = row.start;
     row.start = row.start.max(start);
+    let mut is_stale = false;
     for (first, last, state, count) in runs {
         for offset in *first..=*last {
+            if offset < row.start {
+                continue;
+            }
+            match row.prepared.get(&offset) {
+                Some(prepared) if *count >= prepared.count => return None,
+                Some(_) => {
+                    is_stale = true;
+                    continue;
+                }
+                None => {}
+            }
             let old = row.offsets.entry(offset).or_insert((*state, *count));
             // The higher delivery count wins, then the higher state.
             if (*count, *state) > (old.1, old.0) {
@@ -108,8 +136,16 @@ fn write(mut row: Row, start: i64, complete: i32, runs: &[(i64, i64, i8, i16)]) 
             }
         }
     }
-    row.offsets.retain(|offset, _| *offset >= row.start);
-    row
+    row.complete = match start.cmp(&old_start) {
+        _ if is_stale => row.complete,
+        std::cmp::Ordering::Less => row.complete,
+        std::cmp::Ordering::Equal => row.complete.max(complete),
+        std::cmp::Ordering::Greater => complete,
+    };
+    let start = row.start;
+    row.offsets.retain(|offset, _| *offset >= start);
+    row.prepared.retain(|offset, _| *offset >= start);
+    Some(row)
 }
 
 #[cfg(test)]
@@ -139,5 +175,22 @@ mod tests {
         let reset = reset.unwrap();
         assert_eq!((reset.leader_fence, reset.leader_epoch, reset.complete), (5, 0, -1));
         assert!(reset.offsets.is_empty());
+    }
+
+    #[test]
+    fn a_write_goes_around_what_is_prepared() {
+        let (_, row) = apply(None, &Op::Initialize { state_epoch: 1, start: 0 });
+        let mut row = row.unwrap();
+        let prepared = Prepared { producer: 7, epoch: 0, ack: 1, commit: 2, abort: 0, count: 2 };
+        row.prepared = (3..6).map(|offset| (offset, prepared)).collect();
+        let (answer, same) = apply(Some(&row), &write_op(0, 4, vec![(0, 3, 2, 2)]));
+        assert_eq!((answer, same.as_ref()), (Answer::Refused(121), Some(&row)));
+        let (answer, around) = apply(Some(&row), &write_op(0, 4, vec![(2, 4, 0, 1)]));
+        let around = around.unwrap();
+        assert_eq!((answer, around.complete), (Answer::Done, 0));
+        assert_eq!(around.offsets, BTreeMap::from([(2, (0, 1))]));
+        let (_, past) = apply(Some(&row), &write_op(5, 0, vec![(3, 4, 2, 9)]));
+        let past = past.unwrap();
+        assert_eq!(past.prepared.keys().copied().collect::<Vec<_>>(), [5]);
     }
 }

@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use sharestate::blocking::BlockingShareStore;
-use sharestate::{
-    DeliveryState, Options, Partition, SharePartitionKey, ShareStore, StateBatch, StoreError,
-    SummaryAnswer, Write,
-};
+use sharestate::{Options, ShareStore};
 
+use super::ledger::Ledger;
 use super::rng::Rng;
 use super::shadow::{Row, apply};
-use super::wire::{Answer, Line, Op, Pipe, Run, Told, key_of};
+use super::transactor::Transactor;
+use super::view::{producer_of, refusal, row_of, submit, told_of};
+use super::wire::{Answer, Deed, Line, Op, Pipe, Run, key_of};
 use crate::args::Worker;
 use crate::failure::Failure;
 
 /// Deliveries after which a record is given up.
-const DELIVERY_LIMIT: i16 = 5;
+pub const DELIVERY_LIMIT: i16 = 5;
 
 /// Offsets between the start offset and the end of a topic, at most.
-const WINDOW: i64 = 160;
+pub const WINDOW: i64 = 160;
 
 /// Settings under which rollovers, checkpoints and purges happen all the time.
 pub fn options() -> Options {
@@ -36,14 +36,17 @@ pub fn run(args: &Worker) -> Result<(), Failure> {
     let store = ShareStore::open(&args.dir, &options())?.blocking();
     let pipe = Pipe::stdout()?;
     let (consumers, slots) = (args.consumers as usize, args.partitions as usize);
+    let epoch = i32::try_from(args.round).unwrap_or(0);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..consumers.min(slots))
-            .map(|number| {
+            .map(|lane| {
                 let (store, pipe) = (&store, &pipe);
-                let own = (number..slots).step_by(consumers).collect();
-                let purpose = [u64::from(args.round), number as u64];
+                let own = (lane..slots).step_by(consumers).collect();
+                let purpose = [u64::from(args.round), lane as u64];
                 let rng = Rng::new(args.seed, &purpose);
-                scope.spawn(move || Consumer { store, pipe, rng }.run(own, args.round))
+                let ledger = Ledger::default();
+                let consumer = Consumer { lane, store, pipe, rng, epoch, ledger };
+                scope.spawn(move || consumer.run(own))
             })
             .collect();
         for thread in threads {
@@ -56,92 +59,124 @@ pub fn run(args: &Worker) -> Result<(), Failure> {
     })
 }
 
-/// A simulated share consumer, with the partition leader that it talks to.
-struct Consumer<'a> {
+/// A simulated share consumer with producers of its own, and the partition leaders that it talks
+/// to. Nobody else touches its share partitions and its producers.
+pub struct Consumer<'a> {
+    lane: usize,
     store: &'a BlockingShareStore,
     pipe: &'a Pipe,
-    rng: Rng,
+    pub rng: Rng,
+    /// Leader epoch of all its share partitions, and coordinator epoch of its transactions.
+    pub epoch: i32,
+    /// What was answered so far.
+    pub ledger: Ledger,
 }
 
 /// A share partition as its leader sees it.
 struct Leader {
     slot: usize,
-    key: SharePartitionKey,
-    epoch: i32,
-    row: Option<Row>,
     /// State epoch of the next initialize.
     next_state_epoch: i32,
 }
 
 impl Consumer<'_> {
-    fn run(mut self, slots: Vec<usize>, round: u32) -> Result<(), Failure> {
-        let epoch = i32::try_from(round).unwrap_or(0);
+    fn run(mut self, slots: Vec<usize>) -> Result<(), Failure> {
         let mut leaders = Vec::new();
-        for slot in slots {
-            let key = key_of(slot);
-            let mut leader = Leader { slot, key, epoch, row: None, next_state_epoch: 1 };
-            self.take_over(&mut leader)?;
-            leaders.push(leader);
+        for slot in &slots {
+            let next_state_epoch = self.take_over(*slot)?;
+            leaders.push(Leader { slot: *slot, next_state_epoch });
+        }
+        let mut transactor = Transactor::new(slots);
+        for producer in transactor.producers_of(self.lane) {
+            producer.find_epoch(|id| {
+                let row = self.store.producer(id)?.map(|row| producer_of(&row));
+                self.ledger.producers.extend(row.clone().map(|row| (id, row)));
+                Ok(row)
+            })?;
         }
         loop {
+            if self.rng.chance(40) {
+                let deeds = transactor.next(&mut self);
+                self.perform(&deeds)?;
+                continue;
+            }
             let index = self.rng.below(leaders.len() as u64) as usize;
             let Some(leader) = leaders.get_mut(index) else { return Ok(()) };
             let op = self.next_op(leader);
-            self.perform(leader, &op)?;
+            self.perform(&[Deed::Plain { slot: leader.slot, op }])?;
+            if let Some(row) = self.ledger.rows.get(&leader.slot) {
+                leader.next_state_epoch = row.state_epoch.saturating_add(1);
+            }
         }
     }
 
-    /// A new leader reads the state first, which fences its predecessor.
-    fn take_over(&mut self, leader: &mut Leader) -> Result<(), Failure> {
-        let op = Op::Read { leader_epoch: leader.epoch };
-        self.pipe.send(&Line::Issue { slot: leader.slot, op })?;
-        let answer = self.store.read(&leader.key, leader.epoch);
-        let answer = match answer {
+    /// A new leader reads the state first, which fences its predecessor. Answers the state epoch
+    /// of the next initialize.
+    fn take_over(&mut self, slot: usize) -> Result<i32, Failure> {
+        let deed = Deed::Plain { slot, op: Op::Read { leader_epoch: self.epoch } };
+        self.pipe.send(&Line::Issue { lane: self.lane, deed })?;
+        let mut next_state_epoch = 1;
+        let answer = match self.store.read(&key_of(slot), self.epoch) {
             Ok(read) => {
-                leader.row = Some(row_of(&read.partition));
-                leader.next_state_epoch = read.partition.state_epoch.saturating_add(1);
-                Ok(Answer::Told(told_of(&read.partition)))
+                self.ledger.rows.insert(slot, row_of(&read.partition));
+                next_state_epoch = read.partition.state_epoch.saturating_add(1);
+                Answer::Told(told_of(&read.partition))
             }
-            Err(error) => refusal(error),
-        };
-        self.pipe.send(&Line::Ack { slot: leader.slot, answer: answer? })?;
-        Ok(())
-    }
-
-    fn perform(&mut self, leader: &mut Leader, op: &Op) -> Result<(), Failure> {
-        self.pipe.send(&Line::Issue { slot: leader.slot, op: op.clone() })?;
-        let answer = match submit(self.store, &leader.key, op) {
-            Ok(answer) => answer,
             Err(error) => refusal(error)?,
         };
-        self.pipe.send(&Line::Ack { slot: leader.slot, answer })?;
-        if !matches!(answer, Answer::Refused(_)) {
-            leader.row = apply(leader.row.as_ref(), op).1;
+        self.pipe.send(&Line::Ack { lane: self.lane, answer })?;
+        Ok(next_state_epoch)
+    }
+
+    /// Says what it is about to do, does it all at once, and says what was answered.
+    fn perform(&mut self, deeds: &[Deed]) -> Result<(), Failure> {
+        for deed in deeds {
+            self.pipe.send(&Line::Issue { lane: self.lane, deed: deed.clone() })?;
         }
-        if let Some(row) = &leader.row {
-            leader.next_state_epoch = row.state_epoch.saturating_add(1);
+        for answer in submit(self.store, deeds)? {
+            self.pipe.send(&Line::Ack { lane: self.lane, answer })?;
+        }
+        for deed in deeds {
+            self.ledger.act(deed);
         }
         Ok(())
     }
 
     fn next_op(&mut self, leader: &Leader) -> Op {
-        let Some(row) = &leader.row else { return self.initialize(leader) };
+        let Some(row) = self.ledger.rows.get(&leader.slot).cloned() else {
+            return self.initialize(leader);
+        };
         match self.rng.below(100) {
             0 => Op::Delete,
             1 => self.initialize(leader),
             2 => Op::Initialize { state_epoch: row.state_epoch, start: row.init_start },
             3 => Op::Initialize { state_epoch: row.state_epoch.saturating_sub(1), start: 9 },
             4..=6 => Op::Summary,
-            7 => Op::Read { leader_epoch: leader.epoch },
-            8 => Op::Read { leader_epoch: leader.epoch.saturating_sub(1) },
-            9 => self.write(row, leader.epoch.saturating_sub(1)),
-            _ => self.write(row, leader.epoch),
+            7 => Op::Read { leader_epoch: self.epoch },
+            8 => Op::Read { leader_epoch: self.epoch.saturating_sub(1) },
+            9 => self.write(&row, self.epoch.saturating_sub(1)),
+            10 => self.late_write(&row),
+            _ => self.write(&row, self.epoch),
         }
     }
 
     fn initialize(&mut self, leader: &Leader) -> Op {
         let start = if self.rng.chance(25) { -1 } else { self.rng.offset(50) };
         Op::Initialize { state_epoch: leader.next_state_epoch, start }
+    }
+
+    /// A write that was underway while a record was acquired anew and staged: refused, or stale.
+    fn late_write(&mut self, row: &Row) -> Op {
+        let prepared = row.prepared.iter().next().map(|(at, prepared)| (*at, prepared.count));
+        let (at, count) = prepared.unwrap_or((row.start.max(0), 1));
+        let count = (count - i16::from(self.rng.chance(50))).max(0);
+        Op::Write {
+            state_epoch: row.state_epoch,
+            leader_epoch: self.epoch,
+            start: row.start,
+            complete: 0,
+            runs: vec![(at, at, 0, count)],
+        }
     }
 
     /// Some records were acquired; now their outcomes are written, and the start offset moves over
@@ -182,7 +217,7 @@ impl Consumer<'_> {
                 85..95 => 4,
                 _ => 3,
             };
-            for at in offset..end {
+            for at in (offset..end).filter(|at| !row.prepared.contains_key(at)) {
                 let (state, count) = row.offsets.get(&at).copied().unwrap_or((0, 0));
                 match state {
                     // Available, or nothing stored yet: the record can be acquired.
@@ -207,84 +242,5 @@ fn push(runs: &mut Vec<Run>, run: Run) {
     match runs.last_mut() {
         Some(last) if last.1 + 1 == run.0 && (last.2, last.3) == (run.2, run.3) => last.1 = run.1,
         _ => runs.push(run),
-    }
-}
-
-fn submit(
-    store: &BlockingShareStore,
-    key: &SharePartitionKey,
-    op: &Op,
-) -> Result<Answer, StoreError> {
-    match op {
-        Op::Initialize { state_epoch, start } => {
-            store.initialize(key, *state_epoch, *start).map(|_| Answer::Done)
-        }
-        Op::Read { leader_epoch } => {
-            store.read(key, *leader_epoch).map(|answer| Answer::Told(told_of(&answer.partition)))
-        }
-        Op::Write { state_epoch, leader_epoch, start, complete, runs } => {
-            let batch = |(first, last, state, count): &Run| StateBatch {
-                first_offset: *first,
-                last_offset: *last,
-                delivery_state: DeliveryState(*state),
-                delivery_count: *count,
-            };
-            let write = Write {
-                state_epoch: *state_epoch,
-                leader_epoch: *leader_epoch,
-                start_offset: *start,
-                delivery_complete_count: *complete,
-                batches: runs.iter().map(batch).collect(),
-            };
-            store.write(key, write).map(|_| Answer::Done)
-        }
-        Op::Summary => store.summary(key).map(|summary| Answer::Told(told_in(&summary))),
-        Op::Delete => store.delete(key).map(|_| Answer::Done),
-    }
-}
-
-/// A refusal is an answer; any other error ends the child.
-fn refusal(error: StoreError) -> Result<Answer, Failure> {
-    match &error {
-        StoreError::Rejected(rejection) => match rejection.kafka_code() {
-            Some(code) => Ok(Answer::Refused(code)),
-            None => Err(error.into()),
-        },
-        _ => Err(error.into()),
-    }
-}
-
-fn told_in(summary: &SummaryAnswer) -> Told {
-    Told {
-        state_epoch: summary.state_epoch,
-        leader_epoch: summary.leader_epoch,
-        start: summary.start_offset,
-        complete: summary.delivery_complete_count,
-    }
-}
-
-fn told_of(partition: &Partition) -> Told {
-    Told {
-        state_epoch: partition.state_epoch,
-        leader_epoch: partition.leader_epoch,
-        start: partition.start_offset,
-        complete: partition.delivery_complete_count,
-    }
-}
-
-/// A row of the store in the record's form.
-pub fn row_of(partition: &Partition) -> Row {
-    let offsets = partition.batches.iter().flat_map(|batch| {
-        let value = (batch.delivery_state.0, batch.delivery_count);
-        (batch.first_offset..=batch.last_offset).map(move |offset| (offset, value))
-    });
-    Row {
-        state_epoch: partition.state_epoch,
-        leader_epoch: partition.leader_epoch,
-        leader_fence: partition.leader_fence,
-        start: partition.start_offset,
-        init_start: partition.init_start_offset,
-        complete: partition.delivery_complete_count,
-        offsets: offsets.collect(),
     }
 }
