@@ -3,6 +3,7 @@
 # make lint    formatting, clippy, docs, licences
 # make bench   benchmarks (ratios measured side by side in one run)
 # make fuzz    every fuzz target for SECONDS each
+# make nightly the long counts: random histories, an open transaction under 2 GiB of other traffic
 # Set-up is included: what is missing is installed, or named.
 
 # Outlives checkouts: RocksDB's C++ takes a while to compile.
@@ -16,7 +17,7 @@ SEED ?= 1
 FEATURES := --all-features
 CORE := --no-default-features --features testing
 
-.PHONY: all setup demo test test-core lint bench fuzz fixtures
+.PHONY: all setup demo test test-core test-exhaustive lint bench fuzz nightly fixtures
 
 all: test
 
@@ -27,11 +28,15 @@ demo: setup
 	cargo run --locked $(FEATURES) --bin sharestate -- demo --rounds $(ROUNDS) --seed $(SEED)
 
 test: setup
-	cargo test --locked $(FEATURES)
+	cargo test --locked $(FEATURES) -- --show-output
 
 # Model, log and simulated disk only: seconds, and no C++.
 test-core:
 	cargo test --locked $(CORE) --lib --tests
+
+# Every sequence of seven transactional actions, and how long it took.
+test-exhaustive:
+	cargo test --locked $(CORE) --test txn_exhaustive -- --nocapture
 
 lint: setup
 	cargo fmt --all -- --check
@@ -44,6 +49,10 @@ bench: setup
 
 fuzz:
 	@./tools/fuzz.sh $(SECONDS)
+
+nightly: setup
+	SHARESTATE_RANDOM_SEQUENCES=100000 SHARESTATE_RETENTION_BYTES=2147483648 \
+		cargo test --locked $(FEATURES) --test txn_random --test txn_retention -- --nocapture
 
 # Makes tests/fixtures/kafka-4.4 anew from a real Kafka broker (needs Java 17 and Maven).
 fixtures:
