@@ -5,8 +5,10 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use sharestate::log::TailVerdict;
+use sharestate::fsio::RealFs;
+use sharestate::log::{Entry, Scope, TailVerdict, scan};
 use sharestate::{ErrorClass, ShareStore};
 use support::{batch, contents, copy_dir, crash_image, fill, key, log_only, open, segments, write};
 
@@ -16,27 +18,33 @@ fn used(segment: &Path) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
+/// Whether something in the log of this image vouches for its last entry.
+fn is_vouched(image: &Path, uuid: uuid::Uuid) -> bool {
+    let no_visit = &mut |_: Entry<'_>| Ok::<(), std::convert::Infallible>(());
+    let wal = image.join("wal");
+    let scanned = scan(Arc::new(RealFs), &wal, uuid, 0, Scope::Tail, no_visit).expect("intact");
+    scanned.report().vouched_lsn == scanned.report().last_lsn
+}
+
 /// A store killed right after its last write: no mark vouches for the last frame yet. Answers the
 /// image, the state without the last write, and the state with it.
 fn killed_after_a_write(dir: &Path) -> (PathBuf, Vec<String>, Vec<String>) {
     let (live, image) = (dir.join("live"), dir.join("image"));
     let store = open(&live, &log_only());
     fill(&store, "g", 2, 20);
-    let without = contents(&store);
-    let last = segments(&live).pop().expect("segment");
-    loop {
-        let from = used(&last);
-        store.blocking().write(&key("g", 0), write(&[batch(500, 500, 2, 1)])).expect("write");
+    for attempt in 0..1_000 {
+        let without = contents(&store);
+        let offset = 500 + attempt * 2;
+        let batches = [batch(offset, offset, 2, 1)];
+        store.blocking().write(&key("g", 0), write(&batches)).expect("write");
         crash_image(&live, &image);
-        let end = used(&segments(&image).pop().expect("segment"));
-        // The mark of an idle store comes 20 ms later; take the image again should it have come in
-        // between.
-        if end - from < 300 {
-            break;
+        // The mark of an idle store comes 20 ms later: not in this image, unless we were slow.
+        if !is_vouched(&image, store.uuid()) {
+            return (image, without, contents(&store));
         }
+        fs::remove_dir_all(&image).expect("remove");
     }
-    let with = contents(&store);
-    (image, without, with)
+    panic!("no image without a mark");
 }
 
 #[test]
@@ -80,9 +88,12 @@ fn rot_in_what_a_mark_vouches_for_is_refused_and_untouched() {
     let live = dir.path().join("live");
     let store = open(&live, &log_only());
     fill(&store, "g", 2, 20);
-    std::thread::sleep(std::time::Duration::from_millis(200)); // idle: the mark is written
     let image = dir.path().join("image");
     crash_image(&live, &image);
+    while !is_vouched(&image, store.uuid()) {
+        fs::remove_dir_all(&image).expect("remove"); // not idle for long enough yet
+        crash_image(&live, &image);
+    }
     let segment = segments(&image).pop().expect("segment");
     let good = fs::read(&segment).expect("read");
     let end = used(&segment);
