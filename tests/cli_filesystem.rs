@@ -73,3 +73,27 @@ fn a_store_that_does_not_fit_is_refused_naming_the_path_and_can_be_made_later() 
     assert!(stderr(&output).contains("/store/wal/"), "{}", stderr(&output));
     assert!(stderr(&output).contains("No space left"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_store_on_a_full_disk_opens_by_its_reserve() {
+    let dir = tempfile::tempdir().expect("directory");
+    let (mount, path) = (dir.path().join("mount"), dir.path().join("store"));
+    std::fs::create_dir(&mount).expect("directory");
+    let mut options = log_only();
+    options.reserve_bytes = 4 << 20;
+    let made = open(&path, &options);
+    fill(&made, "g", 3, 100);
+    drop(made);
+    let lines = dir.path().join("lines.json");
+    let exported = Command::new(PROGRAM).arg("export").arg(&path).output().expect("export");
+    std::fs::write(&lines, &exported.stdout).expect("write");
+    let (mount, path, lines) = (mount.display(), path.display(), lines.display());
+    let output = in_namespace(&format!(
+        "mount -t tmpfs -o size=16m none {mount}
+         cp -r --sparse=never {path} {mount}/store; test -s {mount}/store/RESERVE
+         cat /dev/zero >{mount}/fill 2>/dev/null || true
+         {PROGRAM} import --replace --json {mount}/store {lines}
+         {PROGRAM} verify {mount}/store >/dev/null"
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}

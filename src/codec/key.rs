@@ -69,16 +69,11 @@ pub fn decode_partition_key(bytes: &[u8]) -> Result<SharePartitionKey, CodecErro
     Ok(SharePartitionKey::new(group, Uuid::from_bytes(*topic), partition)?)
 }
 
-/// Row key of a producer in column family `producer`. Producer ids are never negative.
+/// Row key of a producer in column family `producer`, and prefix of its rows in `producer_key`.
+/// Producer ids are never negative.
 #[must_use]
 pub fn encode_producer_id(producer_id: i64) -> [u8; 8] {
     producer_id.to_be_bytes()
-}
-
-/// Prefix of all rows of a producer in column family `producer_key`.
-#[must_use]
-pub fn producer_prefix(producer_id: i64) -> [u8; 8] {
-    encode_producer_id(producer_id)
 }
 
 /// Row key in column family `producer_key`: producer id, epoch, share partition.
@@ -131,7 +126,7 @@ mod tests {
     #[test]
     fn producer_rows_round_trip_and_share_the_producers_prefix() {
         let row = encode_producer_key(77, 32_766, &key("g\0:x", 5, i32::MAX));
-        assert!(row.starts_with(&producer_prefix(77)));
+        assert!(row.starts_with(&encode_producer_id(77)));
         assert_eq!(decode_producer_key(&row).unwrap(), (77, 32_766, key("g\0:x", 5, i32::MAX)));
     }
 

@@ -23,7 +23,7 @@ mod row;
 pub use entry::{EntryKind, decode_transition, encode_transition};
 pub use key::{
     decode_partition_key, decode_producer_key, encode_group_prefix, encode_partition_key,
-    encode_producer_id, encode_producer_key, producer_prefix,
+    encode_producer_id, encode_producer_key,
 };
 pub use row::{ProducerRow, decode_partition, decode_producer, encode_partition, encode_producer};
 

@@ -180,7 +180,7 @@ fn reopen(
     stored: Identity,
     options: &Options,
 ) -> Result<Recovered, OpenError> {
-    let snapshot = Snapshot::open(rows.open(&directory.snapshot())?, stored.uuid)?;
+    let snapshot = Snapshot::open(open_rows(rows, &directory)?, stored.uuid)?;
     let snapshot = Arc::new(snapshot);
     let mut replay = Replay::new(Arc::clone(&snapshot));
     let scanned = log::scan(
@@ -218,6 +218,19 @@ fn reopen(
         elapsed: Duration::ZERO,
     };
     Ok(Recovered { fs, directory, identity, snapshot, resident: replay.resident, log, report })
+}
+
+/// Opens the snapshot's rows. RocksDB writes files of its own at that; when it cannot, the disk may
+/// be full, so the reserve is given up for it.
+fn open_rows(rows: &dyn RowOpener, directory: &Directory) -> Result<Box<dyn RowStore>, OpenError> {
+    let path = directory.snapshot();
+    match rows.open(&path) {
+        Err(error) if !error.is_corruption() && directory.release_reserve()? => {
+            tracing::warn!(%error, "the reserve is given up to open the snapshot");
+            Ok(rows.open(&path)?)
+        }
+        opened => Ok(opened?),
+    }
 }
 
 /// Applies entries to rows: what recovery and the offline tools share.

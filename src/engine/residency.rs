@@ -190,12 +190,6 @@ impl Resident {
         self.changed_bytes + self.frozen_bytes
     }
 
-    /// Bytes of unchanged rows.
-    #[must_use]
-    pub fn clean_bytes(&self) -> usize {
-        self.clean_bytes
-    }
-
     /// Whether any row has changed since the last checkpoint was taken.
     #[must_use]
     pub fn has_changes(&self) -> bool {
@@ -323,6 +317,15 @@ impl Resident {
             rows.extend(self.state.partitions.get(key).map(|row| (key.clone(), Arc::clone(row))));
         }
         Ok((rows, rests_on))
+    }
+
+    /// A producer, if it is remembered.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when a row cannot be read.
+    pub fn producer(&mut self, id: i64) -> Result<Option<Arc<Producer>>, SnapshotError> {
+        self.load(&RowId::Producer(id))?;
+        Ok(self.state.producers.get(&id).cloned())
     }
 
     /// Producers in id order behind `after`, as [`partitions`](Self::partitions).

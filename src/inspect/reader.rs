@@ -12,7 +12,7 @@ use crate::engine::recovery::{Replay, scan_error};
 use crate::engine::residency::{PartitionPage, ProducerPage};
 use crate::error::OpenError;
 use crate::log::{self, Scope, TailReport, TailVerdict, TornTail};
-use crate::model::{Lsn, Partition, Producer, SharePartitionKey, Transition};
+use crate::model::{Lsn, Partition, Producer, SharePartitionKey};
 use crate::snapshot::{Snapshot, SnapshotError, SnapshotStats};
 
 /// A read-only view of a store: its snapshot with the rest of the log laid over it.
@@ -208,9 +208,8 @@ pub(super) fn partition(
     key: &SharePartitionKey,
 ) -> Result<Option<Arc<Partition>>, SnapshotError> {
     let resident = replay.resident();
-    // Names exactly the row of the key, and is never applied.
-    resident.load_for(&Transition::LeaderEpoch { key: key.clone(), leader_epoch: 0 })?;
-    let row = resident.state().partitions.get(key).cloned();
+    let (rows, _) = resident.rows(std::slice::from_ref(key))?;
+    let row = rows.into_iter().next().map(|(_, row)| row);
     resident.evict(CLEAN_BYTES);
     Ok(row)
 }
@@ -221,8 +220,7 @@ pub(super) fn producer(
     producer_id: i64,
 ) -> Result<Option<Arc<Producer>>, SnapshotError> {
     let resident = replay.resident();
-    resident.load_for(&Transition::ExpireProducers { producer_ids: vec![producer_id] })?;
-    let row = resident.state().producers.get(&producer_id).cloned();
+    let row = resident.producer(producer_id)?;
     resident.evict(CLEAN_BYTES);
     Ok(row)
 }

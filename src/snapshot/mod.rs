@@ -156,7 +156,7 @@ impl Snapshot {
         rows: &dyn RowReader,
         producer_id: i64,
     ) -> Result<Vec<(i16, SharePartitionKey)>, SnapshotError> {
-        let prefix = codec::producer_prefix(producer_id);
+        let prefix = codec::encode_producer_id(producer_id);
         let mut keys = Vec::new();
         walk(rows, Family::ProducerKey, &prefix, &prefix, FEW, &mut |row_key, _| {
             let (_, epoch, key) = codec::decode_producer_key(row_key).map_err(|source| {
@@ -224,22 +224,6 @@ impl Snapshot {
             Ok(page.len() < limit)
         })?;
         Ok(page)
-    }
-
-    /// Every row of `producer_key`, in order: for the offline check.
-    ///
-    /// # Errors
-    /// [`SnapshotError`] when a row cannot be read or does not decode.
-    pub fn for_each_producer_key(
-        &self,
-        visit: &mut dyn FnMut(i64, i16, SharePartitionKey),
-    ) -> Result<(), SnapshotError> {
-        walk(&*self.rows, Family::ProducerKey, &[], &[], PAGE, &mut |row_key, _| {
-            let (id, epoch, key) = codec::decode_producer_key(row_key)
-                .map_err(|source| self.bad_row(Family::ProducerKey, &hex(row_key), source))?;
-            visit(id, epoch, key);
-            Ok(true)
-        })
     }
 
     /// Writes a checkpoint: rows, identity and applied LSN in one atomic synced batch.
