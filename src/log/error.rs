@@ -99,6 +99,14 @@ pub enum LogError {
         entries: usize,
     },
 
+    /// The LSNs of this log are used up; nothing was written. An append a nanosecond would take
+    /// five centuries to come here; a forged segment needs one.
+    #[error("no LSN is left behind {last}")]
+    LsnsExhausted {
+        /// The last LSN of the log.
+        last: Lsn,
+    },
+
     /// The segment size is not allowed.
     #[error(
         "segments cannot have {bytes} bytes: a multiple of 4096 from {SEGMENT_BYTES_MIN} \

@@ -204,8 +204,9 @@ impl LogWriter {
     /// not durable before the next [`sync`](Self::sync).
     ///
     /// # Errors
-    /// [`LogError::OutOfOrder`] and [`LogError::TooLarge`], after which the writer goes on, or
-    /// [`LogError::Failed`], after which every call returns [`LogError::Poisoned`].
+    /// [`LogError::OutOfOrder`], [`LogError::TooLarge`] and [`LogError::LsnsExhausted`], after which
+    /// the writer goes on, or [`LogError::Failed`], after which every call returns
+    /// [`LogError::Poisoned`].
     pub fn append(&mut self, batch: &Batch) -> Result<(), LogError> {
         self.check()?;
         if batch.is_empty() || batch.first_lsn() != self.next_lsn {
@@ -214,6 +215,9 @@ impl LogWriter {
                 found: batch.first_lsn(),
                 entries: batch.len(),
             });
+        }
+        if batch.next_lsn() == Lsn::MAX {
+            return Err(LogError::LsnsExhausted { last: self.next_lsn.saturating_sub(1) });
         }
         if batch.bytes() > self.max_payload {
             return Err(LogError::TooLarge { bytes: batch.bytes(), limit: self.max_payload });

@@ -1,6 +1,7 @@
 //! The log by itself: frames, segments, where it ends, and what damage and crashes do to it.
 #![cfg(feature = "testing")]
 
+mod bounds;
 mod chain;
 mod crash;
 mod damage;

@@ -35,8 +35,10 @@ pub fn options(relaxed: bool) -> LogOptions {
 
 /// The body of the entry with this LSN: its length and bytes follow from the LSN alone.
 pub fn body(lsn: Lsn) -> Vec<u8> {
-    let length = (lsn * 37 % 190) as usize;
-    (0..length).map(|index| (lsn as usize * 31 + index * 7 + 1) as u8).collect()
+    let length = (lsn.wrapping_mul(37) % 190) as usize;
+    (0..length)
+        .map(|index| (lsn.wrapping_mul(31) as usize).wrapping_add(index * 7 + 1) as u8)
+        .collect()
 }
 
 pub fn kind(lsn: Lsn) -> u16 {

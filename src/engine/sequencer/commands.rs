@@ -82,7 +82,8 @@ impl Sequencer {
             self.ready.push_back(std::mem::replace(&mut self.open, next));
         }
         self.open.push(kind, version, &self.body);
-        self.next_lsn += 1;
+        // The log refuses the last LSN, which no real log reaches.
+        self.next_lsn = self.next_lsn.saturating_add(1);
         self.log_bytes += bytes as u64;
         self.oldest_change.get_or_insert_with(Instant::now);
     }
