@@ -41,6 +41,10 @@ pub struct Options {
     /// Whether the next log segment is made by a thread ahead of need, or by the writer at rollover
     /// (deterministic, for simulation). Default: true.
     pub background_segments: bool,
+    /// How long the store is idle before a small synced frame vouches for its last one, so that rot
+    /// in it is not mistaken for a torn tail. Default: 20 ms; [`Duration::MAX`] leaves it to
+    /// [`close`](crate::ShareStore::close) (deterministic, for simulation).
+    pub mark_delay: Duration,
     /// Source of the wall-clock times that entries carry. Nothing is ever ordered by it.
     pub clock: Arc<dyn Clock>,
 }
@@ -61,6 +65,7 @@ impl Default for Options {
             producer_expiry_interval: Duration::from_secs(600),
             reserve_bytes: 4 << 20,
             background_segments: true,
+            mark_delay: Duration::from_millis(20),
             clock: Arc::new(SystemClock),
         }
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use sharestate::fsio::sim::{EINTR, EIO, Fault, PageModel, Repeat, SimFs, Transfer, When};
+use sharestate::fsio::sim::{
+    Content, EINTR, EIO, ENOSPC, Fault, Keep, PageModel, Repeat, SimFs, Survivors, Transfer, When,
+};
 use sharestate::fsio::{
     Fs, FsFile, FsOp, LockError, OpenMode, read_up_to, write_all_at, write_durably,
 };
@@ -231,4 +233,128 @@ fn a_durable_replace_is_whole_or_absent_at_every_crash() {
         }
     }
     println!("{states} states");
+}
+
+/// Only the names, or only the writes, that `keep` picks; of the other everything.
+fn names(keep: Keep) -> Survivors {
+    Survivors { names: keep, content: Content::Writes(Keep::All) }
+}
+
+fn writes(keep: Keep) -> Survivors {
+    Survivors { names: Keep::All, content: Content::Writes(keep) }
+}
+
+#[test]
+fn chosen_names_are_lost_and_all_others_survive() {
+    let sim = SimFs::new(0);
+    for name in ["/a", "/b", "/c"] {
+        sim.open(Path::new(name), OpenMode::CreateNew).expect("created");
+    }
+    let unsynced = sim.unsynced_names();
+    assert_eq!(
+        unsynced.iter().map(|call| &*call.path).collect::<Vec<_>>(),
+        [Path::new("/a"), Path::new("/b"), Path::new("/c")]
+    );
+    for lost in 0..3 {
+        let after = sim.power_cut_leaving(&names(Keep::except([lost])));
+        let left: Vec<_> =
+            unsynced.iter().filter(|call| after.content(&call.path).is_some()).collect();
+        assert_eq!(left.len(), 2);
+        assert!(after.content(&unsynced[lost].path).is_none());
+    }
+    sim.sync_dir(Path::new("/")).expect("synced");
+    assert!(sim.unsynced_names().is_empty());
+}
+
+#[test]
+fn a_later_write_can_survive_an_earlier_one() {
+    let sim = SimFs::new(0);
+    let path = Path::new("/file");
+    let file = durable_file(&sim, path, b"....");
+    write_all_at(&*file, b"aa", 0).expect("written");
+    write_all_at(&*file, b"bb", 1).expect("written");
+    file.set_len(2).expect("cut");
+    let found = |keep| sim.power_cut_leaving(&writes(keep)).content(path).expect("there");
+    let expected: [&[u8]; 8] = [b"....", b"aa..", b".bb.", b"abb.", b"..", b"aa", b".b", b"ab"];
+    for (bits, expected) in (0..).zip(expected) {
+        assert_eq!(found(Keep::subset(bits)), expected, "{bits:03b}");
+    }
+    assert_eq!(sim.unsynced_writes().len(), 3);
+    file.sync_all().expect("synced");
+    assert!(sim.unsynced_writes().is_empty());
+}
+
+#[test]
+fn every_subset_of_dirty_pages_can_be_chosen() {
+    let sim = SimFs::new(0);
+    let path = Path::new("/file");
+    let file = durable_file(&sim, path, &[0; 2048]);
+    write_all_at(&*file, &[1; 1024], 700).expect("written");
+    let pages = sim.unsynced_pages(512);
+    let starts: Vec<_> = pages.iter().map(|page| (page.path.as_deref(), page.start)).collect();
+    assert_eq!(starts, [512, 1024, 1536].map(|start| (Some(path), start)));
+    for bits in 0..8_u64 {
+        let content = Content::Pages { granularity: 512, keep: Keep::subset(bits) };
+        let after = sim.power_cut_leaving(&Survivors { names: Keep::All, content });
+        let found = after.content(path).expect("there");
+        for (page, start) in [(0, 700), (1, 1024), (2, 1536)] {
+            assert_eq!(found[start] == 1, bits >> page & 1 == 1, "{bits:03b}");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_can_be_freed_again() {
+    let sim = SimFs::new(0);
+    let file = durable_file(&sim, Path::new("/file"), b"");
+    let full = When::From(sim.calls() + 2, |call| call.op == FsOp::Write);
+    sim.fail(Fault { when: full, errno: ENOSPC, repeat: Repeat::Times(2) });
+    write_all_at(&*file, b"a", 0).expect("not yet");
+    for _ in 0..2 {
+        let error = write_all_at(&*file, b"b", 1).expect_err("full");
+        assert!(error.is_full());
+    }
+    write_all_at(&*file, b"b", 1).expect("freed");
+}
+
+#[test]
+fn a_story_tells_how_to_repeat_a_crash_and_what_was_not_synced() {
+    let sim = SimFs::new(9);
+    let file = durable_file(&sim, Path::new("/file"), b"old");
+    sim.crash_before(sim.calls() + 3);
+    write_all_at(&*file, b"new", 0).expect("written");
+    sim.rename(Path::new("/file"), Path::new("/name")).expect("renamed");
+    file.sync_data().expect_err("crashed");
+    let story = sim.story();
+    let expected = [
+        "repeat with SimFs::new(9), crash_before(7); 7 calls in all, since the last barrier:",
+        "  #5 write /file, 3 bytes at 0  (not synced)",
+        "  #6 rename /file  (name not synced)",
+        "  #7 fdatasync /file",
+    ];
+    assert_eq!(story.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn rows_on_a_disk_are_written_before_a_crash_or_not_at_all() {
+    use sharestate::snapshot::{Family, MemoryRows, RowOp, RowReader, RowStore};
+    for after in [false, true] {
+        let sim = SimFs::new(0);
+        let rows = MemoryRows::on(&sim);
+        let put = |key: &[u8]| vec![RowOp::put(Family::Meta, key.to_vec(), b"value".to_vec())];
+        rows.write(put(b"a")).expect("written");
+        if after {
+            sim.crash_after(2);
+        } else {
+            sim.crash_before(2);
+        }
+        rows.write(put(b"b")).expect_err("the power failed");
+        rows.get(Family::Meta, b"a").expect_err("the power failed");
+        let sim = sim.power_cut(LOST);
+        let rows = rows.fork_on(&sim);
+        assert!(rows.get(Family::Meta, b"a").expect("read").is_some(), "a batch is durable");
+        assert_eq!(rows.get(Family::Meta, b"b").expect("read").is_some(), after);
+        let kinds: Vec<_> = sim.trace().iter().map(|call| call.op).collect();
+        assert_eq!(kinds, [FsOp::ReadRows; 2]);
+    }
 }

@@ -151,6 +151,10 @@ pub enum FsOp {
     Allocate,
     /// [`FsFile::len`].
     Len,
+    /// A read of a database's rows, where a simulated disk counts them.
+    ReadRows,
+    /// An atomic synced batch of a database's rows, where a simulated disk counts them.
+    WriteRows,
 }
 
 impl fmt::Display for FsOp {
@@ -173,6 +177,8 @@ impl fmt::Display for FsOp {
             FsOp::SetLen => "set length",
             FsOp::Allocate => "allocate",
             FsOp::Len => "get length",
+            FsOp::ReadRows => "read rows",
+            FsOp::WriteRows => "write rows",
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::super::writer::{Job, Written};
-use super::{Checkpoint, MARK_DELAY, Sequencer};
+use super::{Checkpoint, Sequencer};
 use crate::error::{CheckpointError, Poison};
 use crate::log::Batch;
 use crate::options::SyncPolicy;
@@ -80,7 +80,7 @@ impl Sequencer {
                 self.log = Some(log);
                 self.spare.extend(batch.filter(|_| self.spare.len() < 4));
                 self.waiters.release(self.answerable());
-                self.mark_due = Some(Instant::now() + MARK_DELAY);
+                self.mark_due = Instant::now().checked_add(self.options.mark_delay);
                 self.hand_over_checkpoint();
             }
             Err(error) => {

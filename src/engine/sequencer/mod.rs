@@ -11,7 +11,7 @@ mod logging;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::oneshot;
 
@@ -28,9 +28,6 @@ use crate::log::{Batch, LogWriter};
 use crate::model::{self, Command, Lsn};
 use crate::options::{Options, SyncPolicy};
 use crate::snapshot::{CheckpointBatch, Snapshot};
-
-/// How long the store is idle before a mark frame vouches for the last data frame.
-const MARK_DELAY: Duration = Duration::from_millis(20);
 
 /// Producers looked at in one step of the search for expired ones.
 const EXPIRY_PAGE: usize = 256;
@@ -134,7 +131,7 @@ impl Sequencer {
             written: log.written_lsn(),
             durable: log.durable_lsn(),
             last_sync: now,
-            mark_due: Some(now + MARK_DELAY),
+            mark_due: now.checked_add(options.mark_delay),
             waiters: Waiters::default(),
             checkpoint: Checkpoint::Idle,
             // What was replayed is folded in as soon as it is worth a checkpoint.

@@ -1,198 +1,93 @@
-//! The live and the durable image of every file and every name.
+//! The files and names of a disk, as calls see them and as they are durable.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::PageModel;
-use super::plan::{ENOSPC, Random};
+use super::images::{ChangeKind, Images};
+use super::plan::ENOSPC;
 use crate::fsio::DirEntry;
 
 pub(super) type FileId = usize;
 
 #[derive(Debug, Clone)]
 pub(super) struct Disk {
-    files: Vec<Images>,
-    live: Names,
-    durable: Names,
+    pub files: Vec<Images>,
+    pub live: Names,
+    pub durable: Names,
     /// Changes of names that no directory sync has covered, in order.
-    unsynced: Vec<NameChange>,
+    pub unsynced: Vec<NameChange>,
+    /// The call that is carried out.
+    pub call: u64,
 }
 
-type Names = BTreeMap<PathBuf, Node>;
+pub(super) type Names = BTreeMap<PathBuf, Node>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Node {
+pub(super) enum Node {
     Dir,
     File(FileId),
 }
 
+/// A change of names, and the call that made it.
 #[derive(Debug, Clone)]
-enum NameChange {
+pub(super) struct NameChange {
+    pub call: u64,
+    pub kind: NameChangeKind,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum NameChangeKind {
     Link(PathBuf, Node),
     /// Carries the node: that it moved may survive even if its first name did not.
     Rename(PathBuf, PathBuf, Node),
     Unlink(PathBuf),
 }
 
-#[derive(Debug, Clone, Default)]
-struct Images {
-    live: Vec<u8>,
-    durable: Vec<u8>,
-    /// Changes that no sync has covered, in order.
-    unsynced: Vec<Change>,
-}
-
-#[derive(Debug, Clone)]
-enum Change {
-    Write(usize, Vec<u8>),
-    SetLen(usize),
-}
-
-impl NameChange {
+impl NameChangeKind {
     fn dir(&self) -> Option<&Path> {
         match self {
-            NameChange::Link(path, _) | NameChange::Unlink(path) => path.parent(),
-            NameChange::Rename(_, to, _) => to.parent(),
+            NameChangeKind::Link(path, _) | NameChangeKind::Unlink(path) => path.parent(),
+            NameChangeKind::Rename(_, to, _) => to.parent(),
         }
     }
 
-    fn apply(&self, names: &mut Names) {
+    pub(super) fn apply(&self, names: &mut Names) {
         match self {
-            NameChange::Link(path, node) => {
+            NameChangeKind::Link(path, node) => {
                 names.insert(path.clone(), *node);
             }
-            NameChange::Rename(from, to, node) => {
+            NameChangeKind::Rename(from, to, node) => {
                 names.remove(from);
                 names.insert(to.clone(), *node);
             }
-            NameChange::Unlink(path) => {
+            NameChangeKind::Unlink(path) => {
                 names.remove(path);
             }
         }
     }
 }
 
-impl Change {
-    fn apply(&self, image: &mut Vec<u8>) {
-        match self {
-            Change::Write(at, bytes) => {
-                let end = at + bytes.len();
-                if image.len() < end {
-                    image.resize(end, 0);
-                }
-                image[*at..end].copy_from_slice(bytes);
-            }
-            Change::SetLen(len) => image.resize(*len, 0),
-        }
-    }
-
-    /// Does to one page, which starts at `start` of its file, what it does to the file.
-    fn apply_to_page(&self, start: usize, page: &mut [u8]) {
-        match self {
-            Change::Write(at, bytes) => {
-                let from = start.max(*at);
-                let to = (start + page.len()).min(at + bytes.len());
-                if from < to {
-                    page[from - start..to - start].copy_from_slice(&bytes[from - at..to - at]);
-                }
-            }
-            Change::SetLen(len) => {
-                let from = len.saturating_sub(start).min(page.len());
-                page[from..].fill(0);
-            }
-        }
-    }
-
-    fn touches(&self, start: usize, end: usize) -> bool {
-        match self {
-            Change::Write(at, bytes) => *at < end && start < at + bytes.len(),
-            Change::SetLen(len) => *len < end,
-        }
-    }
-}
-
-impl Images {
-    fn change(&mut self, change: Change) {
-        change.apply(&mut self.live);
-        self.unsynced.push(change);
-    }
-
-    fn sync(&mut self) {
-        for change in self.unsynced.drain(..) {
-            change.apply(&mut self.durable);
-        }
-    }
-
-    fn survivor(&self, random: &mut Random, granularity: usize) -> Vec<u8> {
-        let count = self.unsynced.len();
-        if count == 0 {
-            return self.durable.clone();
-        }
-        // The length is metadata of its own: it may be that after any number of changes.
-        let mut sized = self.durable.clone();
-        for change in &self.unsynced[..random.below(count + 1)] {
-            change.apply(&mut sized);
-        }
-        let mut image = self.durable.clone();
-        image.resize(sized.len(), 0);
-        for (index, page) in image.chunks_mut(granularity).enumerate() {
-            let start = index * granularity;
-            let end = start + page.len();
-            let changes: Vec<&Change> =
-                self.unsynced.iter().filter(|change| change.touches(start, end)).collect();
-            // A page reaches the disk as it is at some moment.
-            for change in &changes[..random.below(changes.len() + 1)] {
-                change.apply_to_page(start, page);
-            }
-        }
-        image
-    }
-}
-
 impl Disk {
     pub(super) fn new() -> Disk {
         let root = BTreeMap::from([(PathBuf::from("/"), Node::Dir)]);
-        Disk { files: Vec::new(), live: root.clone(), durable: root, unsynced: Vec::new() }
+        Disk::at_rest(Vec::new(), root)
     }
 
-    pub(super) fn after_power_cut(&self, model: PageModel) -> Disk {
-        let mut files = self.files.clone();
-        let mut names = self.durable.clone();
-        match model {
-            PageModel::AllKept => {
-                names = self.live.clone();
-                for file in &mut files {
-                    file.durable = std::mem::take(&mut file.live);
-                }
-            }
-            PageModel::UnsyncedLost => {}
-            PageModel::Random { seed, granularity } => {
-                let mut random = Random(seed);
-                for change in &self.unsynced {
-                    if random.below(2) == 0 {
-                        change.apply(&mut names);
-                    }
-                }
-                for file in &mut files {
-                    file.durable = file.survivor(&mut random, granularity);
-                }
-            }
-        }
-        for file in &mut files {
-            file.live = file.durable.clone();
-            file.unsynced.clear();
-        }
+    /// A disk with nothing un-synced.
+    pub(super) fn at_rest(content: Vec<Vec<u8>>, mut names: Names) -> Disk {
+        let image = |live: Vec<u8>| Images { durable: live.clone(), live, unsynced: Vec::new() };
         // A name in a directory that is gone is gone with it.
         let all = names.clone();
         names
             .retain(|path, _| path.ancestors().skip(1).all(|dir| all.get(dir) == Some(&Node::Dir)));
-        Disk { files, live: names.clone(), durable: names, unsynced: Vec::new() }
+        let files = content.into_iter().map(image).collect();
+        Disk { files, live: names.clone(), durable: names, unsynced: Vec::new(), call: 0 }
     }
 
-    fn change(&mut self, change: NameChange) {
-        change.apply(&mut self.live);
-        self.unsynced.push(change);
+    fn change(&mut self, kind: NameChangeKind) {
+        kind.apply(&mut self.live);
+        self.unsynced.push(NameChange { call: self.call, kind });
     }
 
     pub(super) fn file(&self, path: &Path) -> Option<FileId> {
@@ -200,6 +95,12 @@ impl Disk {
             Some(Node::File(id)) => Some(*id),
             Some(Node::Dir) | None => None,
         }
+    }
+
+    /// The present name of a file.
+    pub(super) fn name_of(&self, id: FileId) -> Option<PathBuf> {
+        let mut names = self.live.iter();
+        names.find(|(_, node)| **node == Node::File(id)).map(|(path, _)| path.clone())
     }
 
     pub(super) fn exists(&self, path: &Path) -> bool {
@@ -218,13 +119,13 @@ impl Disk {
         self.check_new(path)?;
         let id = self.files.len();
         self.files.push(Images::default());
-        self.change(NameChange::Link(path.to_owned(), Node::File(id)));
+        self.change(NameChangeKind::Link(path.to_owned(), Node::File(id)));
         Ok(id)
     }
 
     pub(super) fn create_dir(&mut self, path: &Path) -> io::Result<()> {
         self.check_new(path)?;
-        self.change(NameChange::Link(path.to_owned(), Node::Dir));
+        self.change(NameChangeKind::Link(path.to_owned(), Node::Dir));
         Ok(())
     }
 
@@ -263,13 +164,13 @@ impl Disk {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         debug_assert_eq!(from.parent(), to.parent(), "the store renames within a directory only");
-        self.change(NameChange::Rename(from.to_owned(), to.to_owned(), Node::File(id)));
+        self.change(NameChangeKind::Rename(from.to_owned(), to.to_owned(), Node::File(id)));
         Ok(())
     }
 
     pub(super) fn remove(&mut self, path: &Path) -> io::Result<()> {
         self.open(path)?;
-        self.change(NameChange::Unlink(path.to_owned()));
+        self.change(NameChangeKind::Unlink(path.to_owned()));
         Ok(())
     }
 
@@ -277,9 +178,9 @@ impl Disk {
         self.list(dir)?;
         let durable = &mut self.durable;
         self.unsynced.retain(|change| {
-            let here = change.dir() == Some(dir);
+            let here = change.kind.dir() == Some(dir);
             if here {
-                change.apply(durable);
+                change.kind.apply(durable);
             }
             !here
         });
@@ -299,11 +200,12 @@ impl Disk {
     }
 
     pub(super) fn write(&mut self, id: FileId, bytes: &[u8], offset: u64) {
-        self.files[id].change(Change::Write(offset as usize, bytes.to_vec()));
+        let change = ChangeKind::Write(offset as usize, bytes.to_vec());
+        self.files[id].change(self.call, change);
     }
 
     pub(super) fn set_len(&mut self, id: FileId, len: u64) {
-        self.files[id].change(Change::SetLen(len as usize));
+        self.files[id].change(self.call, ChangeKind::SetLen(len as usize));
     }
 
     pub(super) fn sync(&mut self, id: FileId) {
@@ -324,6 +226,16 @@ impl Disk {
             Images { live: bytes.to_vec(), durable: bytes.to_vec(), unsynced: Vec::new() };
         self.live.insert(path.to_owned(), Node::File(id));
         self.durable.insert(path.to_owned(), Node::File(id));
+    }
+
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let files = self.live.iter().filter(|(_, node)| matches!(node, Node::File(_)));
+        files.map(|(path, _)| path.clone()).collect()
+    }
+
+    pub(super) fn remove_content(&mut self, path: &Path) {
+        self.live.remove(path);
+        self.durable.remove(path);
     }
 
     pub(super) fn used(&self) -> u64 {

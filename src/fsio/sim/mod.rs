@@ -14,11 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{DirEntry, Fs, FsError, FsFile, FsOp, LockError, LockGuard, OpenMode};
 
+mod cut;
 mod disk;
+mod images;
 mod plan;
+mod story;
 
+pub use cut::{Content, Keep, Page, PageModel, Survivors};
 use disk::{Disk, FileId};
-pub use plan::{EINTR, EIO, ENOSPC, Fault, Repeat, Transfer, When};
+pub use plan::{EACCES, EINTR, EIO, EMFILE, ENOSPC, EROFS, Fault, Repeat, Transfer, When};
 use plan::{Fate, Plan};
 
 /// The simulated file system. Clones share it.
@@ -53,26 +57,10 @@ impl Call {
                 | FsOp::Lock
                 | FsOp::Map
                 | FsOp::Read
+                | FsOp::ReadRows
                 | FsOp::Len
         )
     }
-}
-
-/// What a reboot finds of changes that were never synced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageModel {
-    /// All of them.
-    AllKept,
-    /// None of them.
-    UnsyncedLost,
-    /// Of every page touched, the state after some of the writes to it; of the changed names, a
-    /// random subset, in order.
-    Random {
-        /// Decides which.
-        seed: u64,
-        /// Bytes of a page: 512 for a sector, 4,096 for a page of the cache.
-        granularity: usize,
-    },
 }
 
 #[derive(Debug)]
@@ -81,6 +69,12 @@ struct World {
     plan: Plan,
     trace: Vec<Call>,
     locks: BTreeSet<PathBuf>,
+}
+
+impl World {
+    fn traced(&self, number: u64) -> Option<Call> {
+        self.trace.get(usize::try_from(number.checked_sub(1)?).ok()?).cloned()
+    }
 }
 
 impl SimFs {
@@ -101,6 +95,36 @@ impl SimFs {
     pub fn power_cut(&self, model: PageModel) -> SimFs {
         let world = self.world();
         SimFs::with(world.disk.after_power_cut(model), world.plan.seed())
+    }
+
+    /// The file system after the machine lost power and came back: no faults, no locks, and of
+    /// un-synced changes exactly what `survivors` names.
+    #[must_use]
+    pub fn power_cut_leaving(&self, survivors: &Survivors) -> SimFs {
+        let world = self.world();
+        SimFs::with(world.disk.after_choice(survivors), world.plan.seed())
+    }
+
+    /// The calls that changed names which no sync of their directory has covered, in order.
+    #[must_use]
+    pub fn unsynced_names(&self) -> Vec<Call> {
+        let world = self.world();
+        let calls = world.disk.unsynced.iter().map(|change| change.call);
+        calls.filter_map(|number| world.traced(number)).collect()
+    }
+
+    /// The writes and changes of length that no sync of their file has covered, in order.
+    #[must_use]
+    pub fn unsynced_writes(&self) -> Vec<Call> {
+        let world = self.world();
+        let calls = world.disk.unsynced_writes();
+        calls.into_iter().filter_map(|number| world.traced(number)).collect()
+    }
+
+    /// The pages of this size, in bytes, that the un-synced writes touch.
+    #[must_use]
+    pub fn unsynced_pages(&self, granularity: usize) -> Vec<Page> {
+        self.world().disk.unsynced_pages(granularity)
     }
 
     /// The file system after the process was killed and started again: no faults, no locks, and
@@ -177,6 +201,17 @@ impl SimFs {
         world.disk.file(path).map(|id| world.disk.live(id).to_vec())
     }
 
+    /// The paths of all files, without counting as a call.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.world().disk.paths()
+    }
+
+    /// Unlinks a file durably, without counting as a call: what somebody deleted.
+    pub fn remove_content(&self, path: &Path) {
+        self.world().disk.remove_content(path);
+    }
+
     /// Replaces a file's content, live and durable, without counting as a call: damage, or what
     /// somebody restored. Creates the file if it is absent.
     pub fn set_content(&self, path: &Path, bytes: &[u8]) {
@@ -185,6 +220,17 @@ impl SimFs {
 
     fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call of a database that lives on this disk beside the files: counted, traced, and struck
+    /// by faults and crashes as any other. `run` must be atomic and durable.
+    pub(crate) fn rows_call<T>(
+        &self,
+        op: FsOp,
+        path: &Path,
+        run: impl FnOnce() -> T,
+    ) -> Result<T, FsError> {
+        self.call(op, path, 0, 0, |_| Ok(run()))
     }
 
     /// Counts and traces a call, lets the plan interfere, and runs it.
@@ -201,6 +247,7 @@ impl SimFs {
         let call = Call { number, op, path: path.to_owned(), offset, bytes };
         let fate = world.plan.fate(&call);
         world.trace.push(call);
+        world.disk.call = number;
         let answer = match fate {
             Fate::Run => run(world),
             Fate::RunThenFail(error) => run(world).and(Err(error)),

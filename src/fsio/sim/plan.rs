@@ -13,6 +13,12 @@ pub const EIO: i32 = Errno::IO.raw_os_error();
 pub const ENOSPC: i32 = Errno::NOSPC.raw_os_error();
 /// "Interrupted system call", as an error number.
 pub const EINTR: i32 = Errno::INTR.raw_os_error();
+/// "Permission denied", as an error number.
+pub const EACCES: i32 = Errno::ACCESS.raw_os_error();
+/// "Too many open files", as an error number.
+pub const EMFILE: i32 = Errno::MFILE.raw_os_error();
+/// "Read-only file system", as an error number.
+pub const EROFS: i32 = Errno::ROFS.raw_os_error();
 
 /// Calls that fail.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +40,8 @@ pub enum When {
     Op(FsOp),
     /// Calls that the predicate picks.
     Matching(fn(&Call) -> bool),
+    /// Of the call with this number and the later ones, those that the predicate picks.
+    From(u64, fn(&Call) -> bool),
 }
 
 /// How often a fault strikes.
@@ -41,7 +49,11 @@ pub enum When {
 pub enum Repeat {
     /// The first time only.
     Once,
-    /// Every time; after [`When::Call`], every later call of the same kind.
+    /// So many times, as a disk that is full until somebody frees space; then no more.
+    Times(u64),
+    /// Every time.
+    ///
+    /// After [`When::Call`], `Times` and `Sticky` go on with every later call of the same kind.
     Sticky,
 }
 
@@ -69,6 +81,9 @@ pub(super) struct Plan {
     random: Random,
     crash: Crash,
     faults: Vec<Fault>,
+    /// What was asked for, to tell how to repeat it.
+    planned: Crash,
+    planned_faults: Vec<Fault>,
     transfers: u64,
     pub reads: Transfer,
     pub writes: Transfer,
@@ -91,6 +106,8 @@ impl Plan {
             random: Random(seed),
             crash: Crash::Never,
             faults: Vec::new(),
+            planned: Crash::Never,
+            planned_faults: Vec::new(),
             transfers: 0,
             reads: Transfer::Whole,
             writes: Transfer::Whole,
@@ -105,10 +122,25 @@ impl Plan {
 
     pub(super) fn crash_before(&mut self, call: u64) {
         self.crash = Crash::Before(call);
+        self.planned = self.crash;
     }
 
     pub(super) fn crash_after(&mut self, call: u64) {
         self.crash = Crash::After(call);
+        self.planned = self.crash;
+    }
+
+    /// The call with which the planned crash came, or comes.
+    pub(super) fn crash(&self) -> Option<(&'static str, u64)> {
+        match self.planned {
+            Crash::Before(call) => Some(("crash_before", call)),
+            Crash::After(call) => Some(("crash_after", call)),
+            Crash::Never | Crash::Done => None,
+        }
+    }
+
+    pub(super) fn faults(&self) -> &[Fault] {
+        &self.planned_faults
     }
 
     pub(super) fn is_crashed(&self) -> bool {
@@ -117,11 +149,12 @@ impl Plan {
 
     pub(super) fn add(&mut self, fault: Fault) {
         self.faults.push(fault);
+        self.planned_faults.push(fault);
     }
 
     pub(super) fn clear(&mut self) {
-        let crash = self.crash;
-        *self = Plan { crash, ..Plan::new(self.seed) };
+        let (crash, planned) = (self.crash, self.planned);
+        *self = Plan { crash, planned, ..Plan::new(self.seed) };
     }
 
     pub(super) fn fate(&mut self, call: &Call) -> Fate {
@@ -142,14 +175,18 @@ impl Plan {
             When::Call(number) => call.number == number,
             When::Op(op) => call.op == op,
             When::Matching(picks) => picks(call),
+            When::From(number, picks) => call.number >= number && picks(call),
         });
         if let Some(index) = hit {
             let fault = &mut self.faults[index];
             let error = io::Error::from_raw_os_error(fault.errno);
-            match (fault.repeat, fault.when) {
-                (Repeat::Once, _) => drop(self.faults.remove(index)),
-                (Repeat::Sticky, When::Call(_)) => fault.when = When::Op(call.op),
-                (Repeat::Sticky, _) => {}
+            if let (Repeat::Sticky | Repeat::Times(_), When::Call(_)) = (fault.repeat, fault.when) {
+                fault.when = When::Op(call.op);
+            }
+            match fault.repeat {
+                Repeat::Once | Repeat::Times(0 | 1) => drop(self.faults.remove(index)),
+                Repeat::Times(times) => fault.repeat = Repeat::Times(times - 1),
+                Repeat::Sticky => {}
             }
             return Fate::Fail(error);
         }
