@@ -120,6 +120,8 @@ fn a_newer_format_is_refused_untouched_naming_both_versions() {
     closed_store(dir.path());
     let mut bytes = fs::read(dir.path().join("STORE")).expect("read");
     bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
+    let crc = crc32fast::hash(&bytes[..60]).to_le_bytes();
+    bytes[60..].copy_from_slice(&crc);
     fs::write(dir.path().join("STORE"), &bytes).expect("write");
     let error = refused_untouched(dir.path(), &small());
     assert!(matches!(error, OpenError::NewerFormat { found: 2, supported: 1, .. }), "{error}");

@@ -1,0 +1,15 @@
+//! Damage to a whole store: detected and named, or without any effect. Never an empty store, never
+//! a panic, never a deletion.
+//!
+//! The log's frames, the small files and how they fit together are damaged on a simulated disk, with
+//! the snapshot in memory; RocksDB's files, and what `verify` says of all of it, in real directories.
+#![cfg(feature = "testing")]
+
+mod bits;
+mod effort;
+mod history;
+mod image;
+mod misplaced;
+mod subject;
+mod tails;
+mod truncation;
