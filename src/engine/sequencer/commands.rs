@@ -84,7 +84,7 @@ impl Sequencer {
         self.open.push(kind, version, &self.body);
         // The log refuses the last LSN, which no real log reaches.
         self.next_lsn = self.next_lsn.saturating_add(1);
-        self.log_bytes += bytes as u64;
+        self.log_bytes = self.log_bytes.saturating_add(bytes as u64);
         self.oldest_change.get_or_insert_with(Instant::now);
     }
 
