@@ -7,8 +7,8 @@ use sharestate::SharePartitionKey;
 use uuid::Uuid;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 fine; 1 damage found, in the store or in a segment of Kafka's, or something lost or \
-invented in the demo; 2 could not run (usage, not a store, in use, newer format, bad JSON, ...).
+Exit codes: 0 fine; 1 damage found, in the store or in a segment of Kafka's, or something lost, \
+invented or wrong in the demo or under torture; 2 could not run (usage, not a store, in use, newer format, bad JSON, ...).
 
 Inspect, dump, show, pending, producers, verify and export change nothing and also work beside a \
 running store.";
@@ -43,9 +43,11 @@ pub enum Command {
     Verify(Dir),
     /// Kill a busy store again and again, and compare what is left with what was acknowledged
     Demo(Demo),
-    /// The child of `demo`
+    /// Kill a busy store at any moment, stop it, let its disk fail; exit 1 if anything goes wrong
+    Torture(Torture),
+    /// The child of `demo` and `torture`
     #[command(hide = true)]
-    DemoWorker(Worker),
+    CrashWorker(Worker),
 }
 
 #[derive(Debug, clap::Args)]
@@ -242,9 +244,70 @@ pub enum Tamper {
     LostMarker,
 }
 
+const TORTURE_HELP: &str = "\
+The choice of operations, kill times and faults follows from the seed; what happens at which \
+moment does not.
+
+Faults are injected by tools/faultshim/faultshim.c, which is loaded below the program and the \
+RocksDB inside it. `make faultshim` builds it with the system's C compiler. It is looked for where \
+--shim says, then where the variable SHARESTATE_FAULTSHIM says, then as faultshim.so beside this \
+program.
+
+After a violation the directory is kept: `store` as it was found, `before` as the kill had left it \
+before the recovery; the seed and the round are told.";
+
+/// As the demo, for long: kills after random times, half-written frames, pauses during which a
+/// second opener must be refused, transactions that stay open over several restarts, producers that
+/// expire; with --faults also calls that fail below the store. Stops at the first violation.
+#[derive(Debug, clap::Args)]
+#[command(after_help = TORTURE_HELP)]
+pub struct Torture {
+    /// How often to kill
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub rounds: u32,
+    /// Threads that write at once
+    #[arg(long, value_name = "W", default_value_t = 8)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub writers: u32,
+    /// Share partitions
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub partitions: u32,
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// Where to work, which is kept; a temporary directory otherwise
+    #[arg(long, value_name = "D")]
+    pub dir: Option<PathBuf>,
+    /// The shortest time until a kill
+    #[arg(long, value_name = "DURATION", default_value = "50ms", value_parser = parse_millis)]
+    pub shortest: i64,
+    /// The longest time until a kill
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_millis)]
+    pub longest: i64,
+    /// Let calls fail in two of three rounds
+    #[arg(long)]
+    pub faults: bool,
+    /// The fault shim
+    #[arg(long, value_name = "FILE", requires = "faults")]
+    pub shim: Option<PathBuf>,
+    /// Instead of kills: a short script in which one call fails, for at most N calls, kinds of
+    /// failures and stores, new and old, spread evenly over all there are
+    #[arg(long, value_name = "N", requires = "faults", conflicts_with = "rounds")]
+    pub sweep: Option<u32>,
+    /// Print JSON: one object
+    #[arg(long)]
+    pub json: bool,
+    /// Change the store behind the record's back in the last round
+    #[arg(long, hide = true)]
+    pub tamper: Option<Tamper>,
+}
+
 #[derive(Debug, clap::Args)]
 pub struct Worker {
     pub dir: PathBuf,
+    #[arg(long)]
+    pub parent: u32,
     #[arg(long)]
     pub seed: u64,
     #[arg(long)]
@@ -253,6 +316,18 @@ pub struct Worker {
     pub consumers: u32,
     #[arg(long)]
     pub partitions: u32,
+    /// Its clock is ahead
+    #[arg(long)]
+    pub days_ahead: u32,
+    /// Idle producers expire
+    #[arg(long)]
+    pub expiring: bool,
+    /// Failures are expected
+    #[arg(long)]
+    pub failing: bool,
+    /// Ends by itself after so many operations of each consumer
+    #[arg(long)]
+    pub ops: Option<u64>,
 }
 
 #[cfg(test)]

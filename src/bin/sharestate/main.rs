@@ -4,6 +4,7 @@
 //! Owns arguments, output and exit codes; everything it tells comes from the library.
 
 mod args;
+mod crash;
 mod demo;
 mod dump;
 mod export;
@@ -16,6 +17,7 @@ mod producers;
 mod progress;
 mod resolve;
 mod show;
+mod torture;
 mod verify;
 
 use std::process::ExitCode;
@@ -37,7 +39,8 @@ fn main() -> ExitCode {
         Command::Resolve(args) => resolve::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::DemoWorker(args) => demo::work(&args),
+        Command::Torture(args) => torture::run(&args),
+        Command::CrashWorker(args) => crash::work(&args),
     };
     match answer {
         Ok(code) => code,

@@ -4,68 +4,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use sharestate::RecoveryReport;
 
-use super::oracle::Outcome;
-use super::settle::Settled;
-use super::torn_bytes;
 use crate::args;
+use crate::crash::Round;
 use crate::failure::Failure;
 use crate::output::{json_line, stdout};
-
-/// One round.
-#[derive(Debug, Default, Serialize)]
-pub struct Round {
-    pub round: u32,
-    /// Operations answered before the kill.
-    pub acknowledged: u64,
-    /// Operations issued and not answered.
-    pub unanswered: u64,
-    /// Of these, such as the store brought back.
-    pub adopted: u64,
-    pub worked_ms: f64,
-    /// Bytes of half a frame that the demo left behind the end of the log.
-    pub torn_by_demo: u64,
-    /// Bytes that recovery cut.
-    pub torn_bytes: u64,
-    pub snapshot_lsn: u64,
-    pub replayed: u64,
-    pub last_lsn: u64,
-    pub recovery_ms: f64,
-    pub lost: u64,
-    pub invented: u64,
-    pub wrong_answers: u64,
-    /// Offsets whose staging was acknowledged before the kill.
-    pub staged: u64,
-    /// Offsets with a prepared ack that the store brought back.
-    pub pending_recovered: u64,
-    /// Of these, such as the markers sent after the recovery resolved.
-    pub resolved: u64,
-    /// Offsets, prepared acks and other facts that differ from the record after that.
-    pub wrong: u64,
-}
-
-impl Round {
-    pub fn recovered(&mut self, report: &RecoveryReport) {
-        self.snapshot_lsn = report.snapshot_lsn;
-        self.replayed = report.replayed;
-        self.last_lsn = report.last_lsn;
-        self.torn_bytes = report.tail.as_ref().map_or(0, |tail| torn_bytes(&tail.verdict));
-    }
-
-    pub fn settled(&mut self, settled: &Settled) {
-        self.pending_recovered = settled.recovered;
-        self.resolved = settled.resolved;
-        self.wrong = settled.wrong;
-    }
-
-    pub fn compared(&mut self, outcome: &Outcome) {
-        self.lost = outcome.lost;
-        self.invented = outcome.invented;
-        self.unanswered = outcome.unanswered;
-        self.adopted = outcome.adopted;
-    }
-}
 
 /// All rounds.
 #[derive(Debug, Serialize)]

@@ -41,7 +41,7 @@ fn after(row: &Row, op: &Op) -> Option<Row> {
 
 fn compare(oracle: &mut Oracle, row: Option<Row>) -> Outcome {
     let rows = row.map(|row| (0, row)).into_iter().collect();
-    oracle.compare(&Ledger { rows, ..Ledger::default() })
+    oracle.compare(&Ledger { rows, ..Ledger::default() }, false)
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn what_nobody_asked_for_is_invented() {
     let outcome = compare(&mut asked, Some(row.clone()));
     assert_eq!((outcome.lost, outcome.invented), (0, 2));
     let rows = BTreeMap::from([(0, row.clone()), (9, row)]);
-    let outcome = asked.compare(&Ledger { rows, ..Ledger::default() });
+    let outcome = asked.compare(&Ledger { rows, ..Ledger::default() }, false);
     assert_eq!((outcome.lost, outcome.invented), (0, 1), "a share partition of nobody's");
 }
 
@@ -139,7 +139,7 @@ fn what_was_staged_must_be_pending() {
     let mut oracle = staged();
     assert_eq!((oracle.staged, oracle.wrong_answers), (4, 0));
     let found = oracle.ledger.clone();
-    assert_eq!(oracle.compare(&found), Outcome::default());
+    assert_eq!(oracle.compare(&found, false), Outcome::default());
     for lose in [
         |found: &mut Ledger| _ = found.rows.get_mut(&1).unwrap().prepared.remove(&4),
         |found: &mut Ledger| found.rows.get_mut(&0).unwrap().prepared.clear(),
@@ -149,14 +149,14 @@ fn what_was_staged_must_be_pending() {
         let mut oracle = staged();
         let mut found = oracle.ledger.clone();
         lose(&mut found);
-        let outcome = oracle.compare(&found);
+        let outcome = oracle.compare(&found, false);
         assert!(outcome.lost > 0 && outcome.invented == 0, "{outcome:?}");
     }
     let mut oracle = staged();
     let mut found = oracle.ledger.clone();
     let row = found.rows.get_mut(&0).unwrap();
     row.prepared.insert(5, row.prepared[&4]);
-    assert_eq!(oracle.compare(&found).invented, 1);
+    assert_eq!(oracle.compare(&found, false).invented, 1);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn of_unanswered_stages_each_may_be_there() {
                 found.act(&stage(slot, 8, 8));
             }
         }
-        let outcome = oracle.compare(&found);
+        let outcome = oracle.compare(&found, false);
         let adopted = landed.count_ones().into();
         assert_eq!(outcome, Outcome { unanswered: 2, adopted, ..Outcome::default() });
         assert_eq!(oracle.ledger, found, "the record goes on from there");
@@ -188,7 +188,7 @@ fn an_unanswered_marker_is_there_everywhere_or_nowhere() {
         }
         let adopted = is_there.into();
         let expected = Outcome { unanswered: 1, adopted, ..Outcome::default() };
-        assert_eq!(oracle.compare(&found), expected);
+        assert_eq!(oracle.compare(&found, false), expected);
     }
     // Half of it, in one share partition only.
     let mut oracle = staged();
@@ -197,13 +197,13 @@ fn an_unanswered_marker_is_there_everywhere_or_nowhere() {
     let mut resolved = found.clone();
     resolved.act(&marker(true));
     found.rows.insert(1, resolved.rows[&1].clone());
-    assert_eq!(oracle.compare(&found).invented, 1);
+    assert_eq!(oracle.compare(&found, false).invented, 1);
     // With another outcome.
     let mut oracle = staged();
     issue(&mut oracle, marker(true));
     let mut found = oracle.ledger.clone();
     found.act(&marker(false));
-    assert!(oracle.compare(&found).invented > 0);
+    assert!(oracle.compare(&found, false).invented > 0);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_lost_marker_is_a_loss_before_the_next_kill_and_wrong_after() {
     let before = oracle.ledger.clone();
     let sum = Sum { slots: 2, offsets: 4, ..Sum::default() };
     done(&mut oracle, marker(true), Answer::Resolved(sum));
-    let outcome = oracle.compare(&before);
+    let outcome = oracle.compare(&before, false);
     assert_eq!((outcome.lost, outcome.invented), (3, 0), "two share partitions and a producer");
 
     let mut oracle = staged();
@@ -220,4 +220,55 @@ fn a_lost_marker_is_a_loss_before_the_next_kill_and_wrong_after() {
     let right = oracle.ledger.clone();
     assert_eq!(oracle.check(&right), 0);
     assert!(oracle.check(&before) >= 8, "four acks still pending, four offsets without a state");
+}
+
+#[test]
+fn what_was_not_logged_must_not_be_there_and_an_unknown_outcome_may() {
+    for (fate, is_there, invented) in [
+        (Fate::NotLogged, false, 0),
+        (Fate::NotLogged, true, 1),
+        (Fate::Unknown, false, 0),
+        (Fate::Unknown, true, 0),
+    ] {
+        let (mut oracle, row) = oracle_of(&[initialize(), write(0, 4)]);
+        done(&mut oracle, plain(&write(5, 5)), Answer::Failed(fate));
+        assert_eq!((oracle.acknowledged, oracle.failures.failed), (2, 1));
+        let found = if is_there { after(&row, &write(5, 5)) } else { Some(row) };
+        let outcome = compare(&mut oracle, found);
+        assert_eq!((outcome.lost, outcome.invented), (0, invented), "{fate:?} {is_there}");
+    }
+}
+
+#[test]
+fn a_store_that_failed_must_not_acknowledge_a_change_any_more() {
+    let (mut oracle, _) = oracle_of(&[initialize()]);
+    done(&mut oracle, plain(&write(0, 0)), Answer::Failed(Fate::Unknown));
+    done(&mut oracle, plain(&initialize()), Answer::Done); // changes nothing
+    assert_eq!(oracle.wrong_answers, 0);
+    done(&mut oracle, plain(&write(1, 1)), Answer::Done);
+    assert_eq!(oracle.wrong_answers, 1);
+}
+
+#[test]
+fn only_idle_producers_expire_and_only_when_they_may() {
+    let stage = |producer| {
+        let acks = vec![(producer, producer, 1, 2, 0, 1)];
+        let (state_epoch, leader_epoch, epoch, two_phase) = (1, 0, 4, false);
+        let op = StageOp { state_epoch, leader_epoch, producer, epoch, two_phase, acks };
+        Deed::Stage { slot: 0, op }
+    };
+    for (expiring, forgotten, lost, expired) in
+        [(false, 7, true, 0), (true, 7, false, 1), (true, 8, true, 0), (true, 9, false, 0)]
+    {
+        let (mut oracle, _) = oracle_of(&[initialize()]);
+        done(&mut oracle, stage(7), Answer::Staged(1));
+        done(&mut oracle, stage(8), Answer::Staged(1));
+        let marker = MarkerOp { producer: 7, epoch: 5, coordinator: 0, commit: true };
+        let sum = Sum { slots: 1, offsets: 1, ..Sum::default() };
+        done(&mut oracle, Deed::Marker(marker), Answer::Resolved(sum));
+        let mut found = oracle.ledger.clone();
+        found.producers.remove(&forgotten);
+        let outcome = oracle.compare(&found, expiring);
+        assert_eq!((outcome.lost > 0, outcome.expired), (lost, expired), "{forgotten}");
+    }
 }

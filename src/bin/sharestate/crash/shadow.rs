@@ -1,4 +1,4 @@
-//! A share partition as the demo's record keeps it: a map from offset to state, and the rules of
+//! A share partition as the record keeps it: a map from offset to state, and the rules of
 //! the protocol written down a second time, as naively as possible.
 //!
 //! Must not use anything of the library's model: it is there to disagree with it.

@@ -1,16 +1,17 @@
 //! The child: opens the store and drives it, until it is killed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sharestate::blocking::BlockingShareStore;
-use sharestate::{Options, ShareStore};
+use sharestate::{Clock, Options, ShareStore, StoreError, SystemClock};
 
 use super::ledger::Ledger;
 use super::rng::Rng;
 use super::shadow::{Row, apply};
 use super::transactor::Transactor;
 use super::view::{producer_of, refusal, row_of, submit, told_of};
-use super::wire::{Answer, Deed, Line, Op, Pipe, Run, key_of};
+use super::wire::{Answer, Deed, Fate, Line, Op, Pipe, Run, key_of};
 use crate::args::Worker;
 use crate::failure::Failure;
 
@@ -20,32 +21,92 @@ pub const DELIVERY_LIMIT: i16 = 5;
 /// Offsets between the start offset and the end of a topic, at most.
 pub const WINDOW: i64 = 160;
 
+/// How often producers are looked for that have expired, when they are to expire.
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Operations that a consumer still tries after the store has failed: none of them must be logged.
+const TRIES_AFTER_FAILURE: u64 = 3;
+
 /// Settings under which rollovers, checkpoints and purges happen all the time.
-pub fn options() -> Options {
+pub fn options(days_ahead: u32) -> Options {
     let mut options = Options::default();
     options.segment_bytes = 64 << 10;
     options.checkpoint_log_bytes = Some(40 << 10);
     options.checkpoint_interval = Duration::from_secs(1);
     options.cache_bytes = 64 << 10;
     options.reserve_bytes = 1 << 20;
+    options.clock = Arc::new(Ahead(i64::from(days_ahead) * 86_400_000));
     options
 }
 
-/// Works until an error ends it, which is how the child ends when its parent is gone.
+/// A clock that is ahead by so many milliseconds.
+#[derive(Debug)]
+struct Ahead(i64);
+
+impl Clock for Ahead {
+    fn now_ms(&self) -> i64 {
+        SystemClock.now_ms().saturating_add(self.0)
+    }
+}
+
+/// Works until an error ends it, which is how the child ends when its parent is gone, or until all
+/// is done.
 pub fn run(args: &Worker) -> Result<(), Failure> {
-    let store = ShareStore::open(&args.dir, &options())?.blocking();
+    die_with(args.parent)?;
     let pipe = Pipe::stdout()?;
+    let mut options = options(args.days_ahead);
+    if args.expiring {
+        options.producer_expiry_interval = EXPIRY_INTERVAL;
+    }
+    let store = match ShareStore::open(&args.dir, &options) {
+        Ok(store) => store,
+        Err(error) if args.failing => {
+            let class = format!("{:?}", error.class());
+            pipe.send(&Line::Unopened { class, error: Failure::from(error).to_string() })?;
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    work(args, &store, &pipe)?;
+    if let Err(error) = store.blocking().close()
+        && !args.failing
+    {
+        return Err(error.into());
+    }
+    pipe.send(&Line::End { poisoned: store.poison().is_some() })?;
+    Ok(())
+}
+
+/// A child that is stopped cannot find out that its parent has gone: the kernel kills it then.
+fn die_with(parent: u32) -> Result<(), Failure> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    let asked = set_parent_process_death_signal(Some(Signal::KILL));
+    asked.map_err(|error| Failure::cannot_run(format!("prctl: {error}")))?;
+    let now = getppid().and_then(|parent| u32::try_from(parent.as_raw_pid()).ok());
+    if now == Some(parent) { Ok(()) } else { Err(Failure::Quiet) }
+}
+
+/// All consumers work until they are done.
+fn work(args: &Worker, owner: &ShareStore, pipe: &Pipe) -> Result<(), Failure> {
+    let store = &owner.blocking();
     let (consumers, slots) = (args.consumers as usize, args.partitions as usize);
-    let epoch = i32::try_from(args.round).unwrap_or(0);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..consumers.min(slots))
             .map(|lane| {
-                let (store, pipe) = (&store, &pipe);
                 let own = (lane..slots).step_by(consumers).collect();
                 let purpose = [u64::from(args.round), lane as u64];
-                let rng = Rng::new(args.seed, &purpose);
-                let ledger = Ledger::default();
-                let consumer = Consumer { lane, store, pipe, rng, epoch, ledger };
+                let consumer = Consumer {
+                    lane,
+                    owner,
+                    store,
+                    pipe,
+                    rng: Rng::new(args.seed, &purpose),
+                    epoch: i32::try_from(args.round).unwrap_or(0),
+                    ledger: Ledger::default(),
+                    transactions: if args.expiring { 0 } else { TRANSACTIONS },
+                    ops: args.ops.unwrap_or(u64::MAX),
+                    is_failing: args.failing,
+                };
                 scope.spawn(move || consumer.run(own))
             })
             .collect();
@@ -63,6 +124,7 @@ pub fn run(args: &Worker) -> Result<(), Failure> {
 /// to. Nobody else touches its share partitions and its producers.
 pub struct Consumer<'a> {
     lane: usize,
+    owner: &'a ShareStore,
     store: &'a BlockingShareStore,
     pipe: &'a Pipe,
     pub rng: Rng,
@@ -70,7 +132,16 @@ pub struct Consumer<'a> {
     pub epoch: i32,
     /// What was answered so far.
     pub ledger: Ledger,
+    /// Percentage of operations inside transactions.
+    transactions: u64,
+    /// Operations to go.
+    ops: u64,
+    /// Failures are expected, and told instead of ended by.
+    is_failing: bool,
 }
+
+/// Percentage of operations inside transactions.
+const TRANSACTIONS: u64 = 40;
 
 /// A share partition as its leader sees it.
 struct Leader {
@@ -89,13 +160,23 @@ impl Consumer<'_> {
         let mut transactor = Transactor::new(slots);
         for producer in transactor.producers_of(self.lane) {
             producer.find_epoch(|id| {
-                let row = self.store.producer(id)?.map(|row| producer_of(&row));
+                let row = match self.store.producer(id) {
+                    Ok(row) => row.map(|row| producer_of(&row)),
+                    // It will be refused for its epoch.
+                    Err(_) if self.is_failing => None,
+                    Err(error) => return Err(error.into()),
+                };
                 self.ledger.producers.extend(row.clone().map(|row| (id, row)));
                 Ok(row)
             })?;
         }
-        loop {
-            if self.rng.chance(40) {
+        let mut has_failed = false;
+        while self.ops > 0 {
+            self.ops -= 1;
+            if self.owner.poison().is_some() && !std::mem::replace(&mut has_failed, true) {
+                self.ops = self.ops.min(TRIES_AFTER_FAILURE);
+            }
+            if self.rng.chance(self.transactions) {
                 let deeds = transactor.next(&mut self);
                 self.perform(&deeds)?;
                 continue;
@@ -108,6 +189,7 @@ impl Consumer<'_> {
                 leader.next_state_epoch = row.state_epoch.saturating_add(1);
             }
         }
+        Ok(())
     }
 
     /// A new leader reads the state first, which fences its predecessor. Answers the state epoch
@@ -122,7 +204,7 @@ impl Consumer<'_> {
                 next_state_epoch = read.partition.state_epoch.saturating_add(1);
                 Answer::Told(told_of(&read.partition))
             }
-            Err(error) => refusal(error)?,
+            Err(error) => self.refusal(error)?,
         };
         self.pipe.send(&Line::Ack { lane: self.lane, answer })?;
         Ok(next_state_epoch)
@@ -133,13 +215,28 @@ impl Consumer<'_> {
         for deed in deeds {
             self.pipe.send(&Line::Issue { lane: self.lane, deed: deed.clone() })?;
         }
-        for answer in submit(self.store, deeds)? {
+        let answers = submit(self.store, deeds)?;
+        for (deed, answer) in deeds.iter().zip(answers) {
             self.pipe.send(&Line::Ack { lane: self.lane, answer })?;
-        }
-        for deed in deeds {
-            self.ledger.act(deed);
+            match answer {
+                Answer::Failed(fate) if !self.is_failing => return Err(self.ended(fate)),
+                Answer::Failed(_) => {}
+                _ => drop(self.ledger.act(deed)),
+            }
         }
         Ok(())
+    }
+
+    fn ended(&self, fate: Fate) -> Failure {
+        let why = self.owner.poison().map_or_else(String::new, |poison| format!(": {poison}"));
+        Failure::cannot_run(format!("the store failed, {fate:?}{why}"))
+    }
+
+    fn refusal(&self, error: StoreError) -> Result<Answer, Failure> {
+        match refusal(error)? {
+            Answer::Failed(fate) if !self.is_failing => Err(self.ended(fate)),
+            answer => Ok(answer),
+        }
     }
 
     fn next_op(&mut self, leader: &Leader) -> Op {

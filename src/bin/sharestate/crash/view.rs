@@ -12,7 +12,7 @@ use sharestate::{
 use super::ledger::{Completed, Ledger, Open, Producer};
 use super::shadow::{Prepared, Row};
 use super::wire::{
-    Answer, Deed, MarkerOp, Op, Run, StageOp, Sum, Told, key_of, member_id, slot_of,
+    Answer, Deed, Fate, MarkerOp, Op, Run, StageOp, Sum, Told, key_of, member_id, slot_of,
     transactional_id,
 };
 use crate::failure::Failure;
@@ -217,9 +217,15 @@ fn offsets_in(ranges: &[(i64, i64)]) -> u64 {
     ranges.iter().map(|(first, last)| last.abs_diff(*first) + 1).sum()
 }
 
-/// A refusal is an answer; any other error ends the work.
+/// A refusal is an answer, and what becomes of an operation when the store fails is one as well;
+/// any other error ends the work.
 pub fn refusal(error: StoreError) -> Result<Answer, Failure> {
     match &error {
+        StoreError::OutcomeUnknown(_) => Ok(Answer::Failed(Fate::Unknown)),
+        StoreError::Poisoned(_) => Ok(Answer::Failed(Fate::NotLogged)),
+        StoreError::Snapshot(error) if !error.is_corruption() => {
+            Ok(Answer::Failed(Fate::NotLogged))
+        }
         StoreError::Rejected(rejection) => match rejection.kafka_code() {
             Some(code) => Ok(Answer::Refused(code)),
             None => Err(error.into()),

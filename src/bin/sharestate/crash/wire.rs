@@ -1,4 +1,4 @@
-//! What the child of the demo tells its parent, line by line, and the operations that both know.
+//! What the child tells its parent, line by line, and the operations that both know.
 
 use std::io::{PipeWriter, Write};
 use std::sync::{Mutex, PoisonError};
@@ -80,6 +80,18 @@ pub enum Answer {
     Resolved(Sum),
     /// Refused with this error code of Kafka's.
     Refused(i16),
+    /// Not answered: the store failed.
+    Failed(Fate),
+}
+
+/// What is known of an operation that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It may be there after a recovery, or not.
+    Unknown,
+    /// It is not there.
+    NotLogged,
 }
 
 /// What a marker came to.
@@ -101,6 +113,10 @@ pub enum Line {
     Issue { lane: usize, deed: Deed },
     /// The oldest unanswered question of the consumer was answered.
     Ack { lane: usize, answer: Answer },
+    /// The store could not be opened: class and text of the error.
+    Unopened { class: String, error: String },
+    /// After everything was done: whether the store had been poisoned.
+    End { poisoned: bool },
 }
 
 /// A pipe takes this much in one piece (`PIPE_BUF`), so that no line is ever torn.
@@ -126,13 +142,13 @@ impl Pipe {
     }
 }
 
-/// High bits of the demo's topic ids.
+/// High bits of the topic ids of these stores.
 const TOPICS: u128 = 0xdead_beef_0000_0000_0000_0000_0000_0000;
 
 /// Share partitions of a topic.
 const PARTITIONS: usize = 16;
 
-/// The key of a share partition of the demo.
+/// The key of a share partition.
 pub fn key_of(slot: usize) -> SharePartitionKey {
     let group = format!("demo:{}", slot % 7);
     let topic = Uuid::from_u128(TOPICS | (slot as u128 / PARTITIONS as u128 + 1));
@@ -140,7 +156,7 @@ pub fn key_of(slot: usize) -> SharePartitionKey {
     SharePartitionKey::new(group, topic, partition).expect("the parts are well formed")
 }
 
-/// The number of a share partition; one that is none of the demo's gets a number above all others.
+/// The number of a share partition; a stranger gets a number above all others.
 pub fn slot_of(key: &SharePartitionKey) -> usize {
     let topic = (key.topic_id().as_u128() ^ TOPICS).wrapping_sub(1);
     let slot = usize::try_from(topic).ok().and_then(|topic| topic.checked_mul(PARTITIONS));

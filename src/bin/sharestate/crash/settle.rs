@@ -23,6 +23,8 @@ pub struct Settled {
     pub recovered: u64,
     /// Of these, such as the markers resolved.
     pub resolved: u64,
+    /// Of these, such as were left prepared.
+    pub left_open: u64,
     /// Offsets, prepared acks and other facts that differ from the record.
     pub wrong: u64,
 }
@@ -35,6 +37,8 @@ pub struct Settlement<'a> {
     /// Epoch of the transaction coordinator.
     pub coordinator: i32,
     pub tamper: Option<Tamper>,
+    /// Percentage of open transactions that get no marker yet.
+    pub leave_open: u64,
 }
 
 impl Settlement<'_> {
@@ -45,10 +49,19 @@ impl Settlement<'_> {
             recovered: entries.iter().map(PendingEntry::offsets).sum(),
             wrong: self.check_list(&entries)?,
             resolved: 0,
+            left_open: 0,
         };
         let open: BTreeSet<(i64, i16)> =
             entries.iter().map(|entry| (entry.producer_id, entry.producer_epoch)).collect();
         for (index, (producer, epoch)) in open.into_iter().enumerate() {
+            if self.rng.chance(self.leave_open) {
+                let of_it = |entry: &&PendingEntry| {
+                    (entry.producer_id, entry.producer_epoch) == (producer, epoch)
+                };
+                settled.left_open +=
+                    entries.iter().filter(of_it).map(PendingEntry::offsets).sum::<u64>();
+                continue;
+            }
             let (is_first, commit) = (index == 0, self.rng.chance(60));
             let coordinator = self.coordinator;
             let marker = MarkerOp { producer, epoch: epoch + 1, coordinator, commit };

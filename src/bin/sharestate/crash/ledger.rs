@@ -1,4 +1,4 @@
-//! The whole store as the demo's record keeps it: share partitions and producers, and the rules of
+//! The whole store as the record keeps it: share partitions and producers, and the rules of
 //! transactions written down a second time, as naively as possible.
 //!
 //! Must not use anything of the library's model, either.
@@ -86,6 +86,13 @@ impl Ledger {
             rows: scope.slots.iter().filter_map(row).collect(),
             producers: scope.producers.iter().filter_map(bank).collect(),
         }
+    }
+
+    /// Forgets producers with nothing prepared that are not in `found`, either.
+    pub fn forget_idle(&mut self, found: &Self) {
+        let is_kept =
+            |id: &i64, row: &Producer| !row.open.is_empty() || found.producers.contains_key(id);
+        self.producers.retain(|id, row| is_kept(id, row));
     }
 
     /// Carries a deed out. Answers what the store has to answer.

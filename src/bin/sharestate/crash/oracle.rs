@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::facts::{Factual, History, count};
 use super::ledger::{Ledger, Producer, Scope};
 use super::shadow::Row;
-use super::wire::{Answer, Deed, Line};
+use super::wire::{Answer, Deed, Fate, Line};
 
 /// Everything the child said.
 pub struct Oracle {
@@ -17,6 +17,9 @@ pub struct Oracle {
     producers: BTreeMap<i64, History<Option<Producer>>>,
     /// Asked for and not answered, by consumer. No two consumers touch the same things.
     flying: BTreeMap<usize, VecDeque<Deed>>,
+    /// Failed with an unknown outcome, by consumer.
+    unknown: BTreeMap<usize, Vec<Deed>>,
+    pub failures: Failures,
     /// Operations that were answered.
     pub acknowledged: u64,
     /// Offsets whose staging was acknowledged.
@@ -24,6 +27,18 @@ pub struct Oracle {
     /// Answers that the rules do not give.
     pub wrong_answers: u64,
     pub notes: Vec<String>,
+}
+
+/// What the child said of failures.
+#[derive(Debug, Default)]
+pub struct Failures {
+    /// Operations that failed.
+    pub failed: u64,
+    /// Of these, such as may have happened all the same.
+    pub unknown: u64,
+    pub poisoned: bool,
+    /// Class and text of the error.
+    pub unopened: Option<(String, String)>,
 }
 
 /// What a comparison came to.
@@ -37,6 +52,8 @@ pub struct Outcome {
     pub unanswered: u64,
     /// Of these, such as the store brought back.
     pub adopted: u64,
+    /// Producers with nothing prepared that were forgotten.
+    pub expired: u64,
 }
 
 impl Oracle {
@@ -47,6 +64,8 @@ impl Oracle {
             rows: BTreeMap::new(),
             producers: BTreeMap::new(),
             flying: BTreeMap::new(),
+            unknown: BTreeMap::new(),
+            failures: Failures::default(),
             acknowledged: 0,
             staged: 0,
             wrong_answers: 0,
@@ -67,18 +86,38 @@ impl Oracle {
             Line::Ack { lane, answer } => {
                 let deed = self.flying.get_mut(&lane).and_then(VecDeque::pop_front);
                 let deed = deed.ok_or_else(|| format!("consumer {lane}: no question"))?;
+                if let Answer::Failed(fate) = answer {
+                    self.note_failure(lane, deed, fate);
+                    return Ok(());
+                }
                 self.acknowledged += 1;
+                let before = self.unknown.contains_key(&lane).then(|| self.ledger.clone());
                 if let Answer::Staged(offsets) = self.judge(&deed, answer) {
                     self.staged += offsets;
                 }
+                if before.is_some_and(|before| before != self.ledger) {
+                    self.wrong_answers += 1;
+                    self.notes.push(format!("{deed:?} was answered by a store that had failed"));
+                }
             }
+            Line::Unopened { class, error } => self.failures.unopened = Some((class, error)),
+            Line::End { poisoned } => self.failures.poisoned = poisoned,
         }
         Ok(())
     }
 
+    /// What was not logged is not there; the rest waits for the recovery.
+    fn note_failure(&mut self, lane: usize, deed: Deed, fate: Fate) {
+        self.failures.failed += 1;
+        if fate == Fate::Unknown {
+            self.failures.unknown += 1;
+            self.unknown.entry(lane).or_default().push(deed);
+        }
+    }
+
     /// Share partitions that something unanswered touches.
     pub fn flying_slots(&self) -> BTreeSet<usize> {
-        let deeds = self.flying.values().flatten();
+        let deeds = self.flying.values().flatten().chain(self.unknown.values().flatten());
         deeds.flat_map(|deed| self.ledger.scope(deed).slots).collect()
     }
 
@@ -111,8 +150,9 @@ impl Oracle {
         }
     }
 
-    /// Compares, and goes on from what was found.
-    pub fn compare(&mut self, found: &Ledger) -> Outcome {
+    /// Compares, and goes on from what was found. `expiring` says that producers without anything
+    /// prepared may have been forgotten.
+    pub fn compare(&mut self, found: &Ledger, expiring: bool) -> Outcome {
         let mut outcome = Outcome::default();
         let mut found = found.clone();
         let strangers = found.rows.split_off(&self.slots).len() as u64;
@@ -120,9 +160,17 @@ impl Oracle {
             outcome.invented += strangers;
             self.notes.push(format!("{strangers} share partitions that nobody asked for"));
         }
-        for deeds in std::mem::take(&mut self.flying).into_values() {
-            let deeds: Vec<_> = deeds.into_iter().collect();
-            self.land(&deeds, &found, &mut outcome);
+        let mut unanswered = std::mem::take(&mut self.unknown);
+        for (lane, deeds) in std::mem::take(&mut self.flying) {
+            unanswered.entry(lane).or_default().extend(deeds);
+        }
+        for deeds in unanswered.into_values() {
+            self.land(&deeds, &found, expiring, &mut outcome);
+        }
+        if expiring {
+            let before = self.ledger.producers.len();
+            self.ledger.forget_idle(&found);
+            outcome.expired += (before - self.ledger.producers.len()) as u64;
         }
         // Everything that nobody was changing.
         let slots = self.ledger.rows.keys().chain(found.rows.keys()).copied();
@@ -136,7 +184,7 @@ impl Oracle {
     }
 
     /// Each of the unanswered deeds of a consumer is there as a whole, or not at all.
-    fn land(&mut self, deeds: &[Deed], found: &Ledger, outcome: &mut Outcome) {
+    fn land(&mut self, deeds: &[Deed], found: &Ledger, expiring: bool, outcome: &mut Outcome) {
         outcome.unanswered += deeds.len() as u64;
         let mut scope = Scope::default();
         for deed in deeds {
@@ -151,6 +199,9 @@ impl Oracle {
             let chosen = deeds.iter().enumerate().filter(|(bit, _)| choice >> bit & 1 == 1);
             for (_, deed) in chosen {
                 ledger.act(deed);
+            }
+            if expiring {
+                ledger.forget_idle(&seen);
             }
             ledger
         };
