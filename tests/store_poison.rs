@@ -137,3 +137,21 @@ fn a_full_disk_refuses_writes_and_opens_again_when_there_is_room() {
     assert_eq!(contents(&freed), before);
     put(&freed, 1, 1).expect("write");
 }
+
+#[test]
+fn a_failed_checkpoint_loses_nothing_and_the_store_goes_on() {
+    let fs = SimFs::new(1);
+    let rows = MemoryRows::on(&fs);
+    let store = open(&fs, &rows);
+    store.blocking().initialize(&key("g", 0), 1, 0).expect("initialize");
+    fs.fail(Fault { when: When::Op(FsOp::WriteRows), errno: ENOSPC, repeat: Repeat::Once });
+    let error = store.blocking().checkpoint().expect_err("no space");
+    assert!(matches!(error, sharestate::CheckpointError::Snapshot(_)), "{error}");
+    put(&store, 0, 1).expect("the log has room");
+    assert!(store.poison().is_none());
+    store.blocking().checkpoint().expect("there is room again");
+    put(&store, 0, 3).expect("write");
+    let before = contents(&store);
+    let cut = fs.power_cut(PageModel::UnsyncedLost);
+    assert_eq!(contents(&open(&cut, &rows.fork_on(&cut))), before);
+}
