@@ -160,6 +160,11 @@ impl SimFs {
         self.world().plan.clear();
     }
 
+    /// Another seed for the lengths of [`Transfer::UpTo`] from here on.
+    pub fn reseed(&self, seed: u64) {
+        self.world().plan.reseed(seed);
+    }
+
     /// How many bytes reads transfer.
     pub fn set_reads(&self, transfer: Transfer) {
         self.world().plan.reads = transfer;

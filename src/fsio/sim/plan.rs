@@ -120,6 +120,10 @@ impl Plan {
         self.seed
     }
 
+    pub(super) fn reseed(&mut self, seed: u64) {
+        (self.seed, self.random) = (seed, Random(seed));
+    }
+
     pub(super) fn crash_before(&mut self, call: u64) {
         self.crash = Crash::Before(call);
         self.planned = self.crash;
@@ -139,7 +143,7 @@ impl Plan {
         }
     }
 
-    pub(super) fn faults(&self) -> &[Fault] {
+    pub(super) fn all_faults(&self) -> &[Fault] {
         &self.planned_faults
     }
 

@@ -19,7 +19,7 @@ impl SimFs {
         if let Some((name, call)) = world.plan.crash() {
             let _ = write!(text, ", {name}({call})");
         }
-        for fault in world.plan.faults() {
+        for fault in world.plan.all_faults() {
             let _ = write!(text, ", fail({fault:?})");
         }
         let calls = world.since_all_was_synced();
