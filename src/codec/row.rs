@@ -1,5 +1,6 @@
 //! Snapshot rows: a version byte, then one frozen struct.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -145,6 +146,7 @@ pub fn encode_partition(partition: &Partition) -> Result<Vec<u8>, CodecError> {
 /// [`CodecError`]; an unknown version is [`CodecError::NewerRow`], not damage.
 pub fn decode_partition(bytes: &[u8]) -> Result<Partition, CodecError> {
     let row: PartitionRowV1 = decode_all(body_of(bytes)?)?;
+    check_calls(&row)?;
     let calls: Vec<Arc<StageCall>> = row.calls.into_iter().map(call_from_v1).collect();
     let mut pending = Vec::with_capacity(row.pending.len());
     for ack in row.pending {
@@ -174,6 +176,30 @@ pub fn decode_partition(bytes: &[u8]) -> Result<Partition, CodecError> {
         pending,
         last_lsn: row.last_lsn,
     })
+}
+
+/// A row has one form: every call once, used, and in the order in which the pending acks come to
+/// them.
+fn check_calls(row: &PartitionRowV1) -> Result<(), CodecError> {
+    let mut met = 0_u32;
+    for ack in &row.pending {
+        match ack.call.cmp(&met) {
+            Ordering::Less => {}
+            Ordering::Equal => met = met.saturating_add(1),
+            Ordering::Greater => {
+                return Err(CodecError::Value { field: "pending.call", found: ack.call.into() });
+            }
+        }
+    }
+    if usize::try_from(met) != Ok(row.calls.len()) {
+        let found = i64::try_from(row.calls.len()).unwrap_or(i64::MAX);
+        return Err(CodecError::Value { field: "number of calls", found });
+    }
+    let mut lsns = BTreeSet::new();
+    match row.calls.iter().find(|call| !lsns.insert(call.lsn)) {
+        None => Ok(()),
+        Some(twice) => Err(CodecError::Value { field: "call.lsn", found: twice.lsn.cast_signed() }),
+    }
 }
 
 /// Encodes a producer row; its share partitions are rows of column family `producer_key`.
@@ -230,9 +256,10 @@ pub fn decode_producer(bytes: &[u8]) -> Result<ProducerRow, CodecError> {
             superseded_by: v1.superseded_by,
             keys: BTreeSet::new(),
         };
-        if open.insert(v1.epoch, epoch).is_some() {
+        if open.last_key_value().is_some_and(|(last, _)| *last >= v1.epoch) {
             return Err(CodecError::Value { field: "open.epoch", found: v1.epoch.into() });
         }
+        open.insert(v1.epoch, epoch);
         keys.insert(v1.epoch, v1.keys);
     }
     let producer = Producer {
@@ -287,3 +314,6 @@ fn call_from_v1(v1: CallV1) -> Arc<StageCall> {
         stage_time_ms: v1.stage_time_ms,
     })
 }
+
+#[cfg(test)]
+mod tests;
