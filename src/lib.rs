@@ -18,7 +18,7 @@ mod error;
 pub mod fsio;
 #[cfg(all(feature = "rocksdb", feature = "cli"))]
 pub mod inspect;
-#[cfg(feature = "cli")]
+#[cfg(feature = "kafka")]
 pub mod kafka_log;
 pub mod limits;
 pub mod log;

@@ -1,17 +1,24 @@
 //! Inflating compressed batches within a bound.
 //!
-//! The decompressors of `kafka-protocol` write all they produce into memory. So the framing of each
-//! format is walked first, which tells how much can come out: exactly for snappy, as an upper bound
-//! for lz4 and zstd. gzip has no framing; its trailer states the length, and a forged one can cost
-//! up to 1,032 times the compressed size.
+//! The decompressors of `kafka-protocol` write all they produce into memory. So the framing of
+//! snappy, lz4 and zstd is walked first, which tells how much can come out: exactly for snappy, as
+//! an upper bound for the others. gzip has no framing, and its trailer can lie; it is inflated
+//! here, up to the length that the trailer states and not a byte further.
+
+use std::io::Read;
 
 use bytes::Bytes;
-use kafka_protocol::compression::{Decompressor, Gzip, Lz4, Snappy, Zstd};
+use flate2::bufread::GzDecoder;
+use kafka_protocol::compression::{Decompressor, Lz4, Snappy, Zstd};
 
 use super::error::KafkaLogErrorKind;
 
-/// The most that a batch may inflate to. Kafka's own bound on a batch is about 1 MiB unless raised.
-pub(super) const INFLATED_BYTES_MAX: u64 = 256 << 20;
+/// The most that a batch may inflate to. Kafka's own bound on a compressed batch is about 1 MiB
+/// unless raised.
+pub(super) const INFLATED_BYTES_MAX: u64 = 64 << 20;
+
+/// No deflate stream inflates to more than this many times its size.
+const DEFLATE_RATIO_MAX: u64 = 1_032;
 
 /// A compression codec of Kafka's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +55,32 @@ pub(super) fn inflate(codec: i16, payload: &[u8]) -> Result<Bytes, KafkaLogError
     }
     let mut input = payload;
     let inflated = match codec {
-        Codec::Gzip => Gzip::decompress(&mut input, |out: &mut Bytes| Ok(std::mem::take(out))),
+        Codec::Gzip => return gunzip(payload, found).map_err(bad),
         Codec::Snappy => Snappy::decompress(&mut input, |out: &mut Bytes| Ok(std::mem::take(out))),
         Codec::Lz4 => Lz4::decompress(&mut input, |out: &mut Bytes| Ok(std::mem::take(out))),
         Codec::Zstd => Zstd::decompress(&mut input, |out: &mut Bytes| Ok(std::mem::take(out))),
     };
     inflated.map_err(|error| bad(format!("{error:#}").into()))
+}
+
+/// Inflates one gzip member that fills `payload` and comes to exactly `size` bytes.
+fn gunzip(payload: &[u8], size: u64) -> Result<Bytes, Box<str>> {
+    let most = DEFLATE_RATIO_MAX.saturating_mul(payload.len() as u64);
+    if size > most {
+        return Err(format!("it cannot come to the {size} bytes that its trailer states").into());
+    }
+    let mut out = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    let mut inflated = GzDecoder::new(payload).take(size);
+    inflated.read_to_end(&mut out).map_err(|error| error.to_string())?;
+    let mut decoder = inflated.into_inner();
+    // At the end of the member the decoder compares checksum and length with the trailer.
+    if decoder.read(&mut [0]).map_err(|error| error.to_string())? != 0 {
+        return Err("it is longer than its trailer states".into());
+    }
+    match decoder.into_inner().len() {
+        0 => Ok(out.into()),
+        left => Err(format!("{left} bytes are left behind it").into()),
+    }
 }
 
 /// The length that the trailer states.

@@ -91,3 +91,34 @@ fn broken_compression_is_an_error() {
         assert!(read(&with_payload(codec, &longer)).is_err(), "{compression:?}");
     }
 }
+
+/// A gzip member that inflates to this many zeros.
+fn gzip_of_zeros(zeros: usize) -> Vec<u8> {
+    use flate2::{Compression, write::GzEncoder};
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    std::io::Write::write_all(&mut encoder, &vec![0; zeros]).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Shown by which check refuses it; memory is measured by the fuzz target.
+#[test]
+fn a_gzip_trailer_that_lies_is_found_within_the_length_that_it_states() {
+    let honest = gzip_of_zeros(1 << 20);
+    let reason = |payload: &[u8]| match kind(&with_payload(1, payload)) {
+        KafkaLogErrorKind::Inflate { codec: "gzip", reason } => reason,
+        other => panic!("{other}"),
+    };
+    let with_trailer = |size: u32| {
+        let mut payload = honest.clone();
+        let at = payload.len() - 4;
+        payload[at..].copy_from_slice(&size.to_le_bytes());
+        payload
+    };
+    for size in [0, 1, 10, (1 << 20) - 1] {
+        assert_eq!(&*reason(&with_trailer(size)), "it is longer than its trailer states");
+    }
+    assert!(reason(&with_trailer((1 << 20) + 1)).contains("corrupt gzip"));
+    assert!(reason(&with_trailer(60 << 20)).starts_with("it cannot come to"));
+    let two = [honest.clone(), gzip_of_zeros(1 << 20)].concat();
+    assert!(reason(&two).ends_with("bytes are left behind it"), "{}", reason(&two));
+}

@@ -1,5 +1,5 @@
 //! Kafka's share-group state log: batches, records, replay, export, and what a real broker wrote.
-#![cfg(feature = "cli")]
+#![cfg(feature = "kafka")]
 
 mod batches;
 mod compression;
