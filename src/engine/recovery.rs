@@ -106,6 +106,14 @@ pub struct Recovered {
     pub(crate) report: RecoveryReport,
 }
 
+impl Recovered {
+    /// What opening found and did.
+    #[must_use]
+    pub fn report(&self) -> &RecoveryReport {
+        &self.report
+    }
+}
+
 /// Opens the store in `root` for writing, or makes one.
 ///
 /// # Errors

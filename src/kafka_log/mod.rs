@@ -65,6 +65,8 @@ mod export;
 mod formatter;
 mod raw;
 mod replay;
+#[cfg(any(test, feature = "testing"))]
+mod seal;
 mod segment;
 mod share;
 
@@ -72,5 +74,7 @@ pub use error::{ExportError, KafkaLogError, KafkaLogErrorKind};
 pub use export::write_segment;
 pub use formatter::formatter_json;
 pub use replay::Replay;
+#[cfg(any(test, feature = "testing"))]
+pub use seal::seal_batches;
 pub use segment::{LogRecord, SegmentSummary, read_segment};
 pub use share::{ShareRecord, ShareSnapshot, ShareUpdate};

@@ -23,6 +23,8 @@
 //! What has not been verified cannot be read: [`RawFrame`] -> [`HeadedFrame`] -> [`Frame`].
 
 mod error;
+#[cfg(any(test, feature = "testing"))]
+pub mod seal;
 
 pub use super::entry::{Entries, RawEntry};
 pub use error::FrameError;

@@ -1,8 +1,11 @@
-//! Random histories of two transactional producers over three share partitions, from a seed.
+//! Random histories of two transactional producers over three share partitions, from a seed, or
+//! from bytes that are drawn instead, so that a fuzzer can steer them.
 //!
 //! What comes next depends on what the oracle knows, so that most of it makes sense: brokers
 //! acquire records before they ack them, producers bump epochs, coordinators send markers at once,
 //! late, or never. The rest is what stale brokers, zombies and operators send.
+
+#![allow(dead_code)] // each user takes its own part
 
 use std::sync::Arc;
 
@@ -22,13 +25,21 @@ pub enum Step {
     Checkpoint,
 }
 
-/// SplitMix64, so that a seed means the same for ever.
-struct Random(u64);
+enum Random {
+    /// SplitMix64, so that a seed means the same for ever.
+    Seed(u64),
+    /// One byte a draw; zeros behind the end.
+    Bytes(std::vec::IntoIter<u8>),
+}
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
+        let state = match self {
+            Self::Seed(state) => state,
+            Self::Bytes(bytes) => return bytes.next().unwrap_or(0).into(),
+        };
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = *state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
@@ -68,7 +79,20 @@ pub struct History {
 
 impl History {
     pub fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        Self::drawing(Random::Seed(seed))
+    }
+
+    /// Whose draws are these bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self::drawing(Random::Bytes(bytes.to_vec().into_iter()))
+    }
+
+    /// Whether all bytes are drawn; a seed never ends.
+    pub fn is_over(&self) -> bool {
+        matches!(&self.random, Random::Bytes(bytes) if bytes.len() == 0)
+    }
+
+    fn drawing(mut random: Random) -> Self {
         // Some begin where the epochs of a producer id end.
         let epoch = if random.one_in(16) { 32_740 } else { 0 };
         let clients = [7, 8].map(|id| Client {
