@@ -1,24 +1,49 @@
 #!/bin/sh
-# Runs every fuzz target for the given number of seconds over its committed corpus. Fails when one finds something.
+# Runs every fuzz target for the given number of seconds, from its committed corpus on, and prints one line for each.
+# Fails when one finds something: says where the input is and how to repeat it. What grows goes under the target
+# directory, nothing into the tree.
+#
+# An input may take 256 MiB of memory (libFuzzer's limits) and 100 ms of processor time (fuzz/src/bounded.rs).
 set -eu
+cd "$(dirname "$0")/.."
 seconds="${1:-60}"
 command -v cargo-fuzz >/dev/null 2>&1 || cargo install --locked --quiet cargo-fuzz
 # Sanitizer flags are unstable; the stable toolchain takes them with this.
 export RUSTC_BOOTSTRAP=1
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/fuzz"
+CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
+export CARGO_TARGET_DIR
+work="$CARGO_TARGET_DIR/work"
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+mkdir -p "$work/artifacts"
+if ! cargo fuzz build >"$work/build.log" 2>&1; then
+    tail -n 60 "$work/build.log" >&2
+    echo "fuzz: the targets do not build" >&2
+    exit 1
+fi
+host=$(rustc -vV | sed -n 's/^host: //p')
+
+status=0
 for target in fuzz/fuzz_targets/*.rs; do
     name=$(basename "$target" .rs)
-    mkdir -p "$scratch/$name" # new inputs go here; the committed corpus is only read
-    echo "fuzz: $name for $seconds s"
-    if ! cargo fuzz run "$name" "$scratch/$name" "fuzz/corpus/$name" -- \
-        -max_total_time="$seconds" -rss_limit_mb=256 -timeout=1 -print_final_stats=1 \
-        >"$scratch/$name.log" 2>&1; then
-        tail -n 60 "$scratch/$name.log"
-        echo "fuzz: $name FAILED" >&2
-        exit 1
+    log="$work/$name.log"
+    mkdir -p "$work/corpus/$name" # kept from run to run; the committed corpus is only read
+    set -- "$CARGO_TARGET_DIR/$host/release/$name"
+    [ -x "$1" ] || set -- "$CARGO_TARGET_DIR/release/$name"
+    dict="fuzz/dictionaries/$name.dict"
+    [ -f "$dict" ] && set -- "$@" "-dict=$dict"
+    set -- "$@" -rss_limit_mb=256 -malloc_limit_mb=256 -timeout=10 "-artifact_prefix=$work/artifacts/$name-"
+    found=0
+    "$@" "-max_total_time=$seconds" -print_final_stats=1 "$work/corpus/$name" "fuzz/corpus/$name" \
+        >"$log" 2>&1 || found=1
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    corpus=$(find "$work/corpus/$name" "fuzz/corpus/$name" -type f | wc -l | tr -d ' ')
+    echo "fuzz target=$name runs=${runs:-0} seconds=$seconds crashes=$found corpus=$corpus"
+    if [ "$found" -ne 0 ]; then
+        tail -n 60 "$log" >&2
+        input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+        echo "fuzz: $name found ${input:-something, see $log}" >&2
+        echo "fuzz: repeat it with: $* ${input}" >&2
+        status=1
     fi
-    grep -E 'stat::(number_of_executed_units|new_units_added|peak_rss_mb)' "$scratch/$name.log"
 done
+exit "$status"

@@ -1,0 +1,6 @@
+//! See `src/bodies/segment_dir.rs`.
+#![no_main]
+
+use sharestate_fuzz::{bodies::segment_dir, bounded};
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bounded::run(segment_dir::run, input));
