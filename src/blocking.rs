@@ -77,6 +77,8 @@ impl BlockingShareStore {
             -> Result<Resolved, StoreError>;
         /// See [`ShareStore::pending_totals`].
         pending_totals() -> Result<PendingTotals, StoreError>;
+        /// See [`ShareStore::backup`].
+        backup(target: &std::path::Path) -> Result<crate::BackupReport, crate::BackupError>;
         /// See [`ShareStore::producer`].
         producer(producer_id: i64) -> Result<Option<Arc<Producer>>, StoreError>;
         /// See [`ShareStore::producers`].

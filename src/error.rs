@@ -44,6 +44,22 @@ pub enum OpenError {
         /// Directory.
         path: PathBuf,
     },
+    /// Something that changes the whole directory was begun and not finished.
+    #[error("{}: {what}", path.display())]
+    Unfinished {
+        /// Directory.
+        path: PathBuf,
+        /// What was begun, and how to go on.
+        what: &'static str,
+    },
+    /// The directory is a backup: opened, it would give out LSNs that its original has given out.
+    #[error(
+        "{} is a backup: make a store of it with `sharestate restore`", path.display()
+    )]
+    Backup {
+        /// Directory.
+        path: PathBuf,
+    },
     /// Another process, or another handle of this one, has the store open.
     #[error("the store is in use: {} is locked", path.display())]
     Locked {
@@ -126,6 +142,8 @@ impl OpenError {
             Self::Locked { .. } => ErrorClass::Retriable,
             Self::NotAStore { .. }
             | Self::Exists { .. }
+            | Self::Unfinished { .. }
+            | Self::Backup { .. }
             | Self::NewerFormat { .. }
             | Self::BadOption { .. } => ErrorClass::Rejected,
             Self::BadIdentity { .. } => ErrorClass::Corrupt,

@@ -29,7 +29,11 @@ pub mod snapshot;
 mod store;
 
 pub use engine::Progress;
+pub use engine::backup::{BackupError, BackupReport};
+#[cfg(feature = "rocksdb")]
+pub use engine::backup::{backup, restore};
 pub use engine::recovery::RecoveryReport;
+pub use engine::repair::{Condition, Damage, Repair, RepairError, Repaired, Salvaged};
 pub use error::{CheckpointError, EntryError, ErrorClass, OpenError, Poison, StoreError};
 pub use model::{
     AckRange, AckType, Answer, Command, DeliveryState, KeyError, Lsn, Marker, Outcome, Partition,

@@ -413,6 +413,20 @@ impl ShareStore {
         self.inner.engine.checkpoint().await
     }
 
+    /// Writes a backup to `target`, a directory that does not exist or is empty: everything that was
+    /// answered before this call is in it, and nothing that is submitted after it has returned.
+    /// The store goes on meanwhile. The backup is a store directory of its own, which shares no
+    /// file with this one; [`restore`](crate::restore) makes a store of it.
+    ///
+    /// # Errors [`BackupError`](crate::BackupError). A target that was begun is marked as
+    /// unfinished: nobody accepts it, and it can be removed.
+    pub async fn backup(
+        &self,
+        target: impl AsRef<Path>,
+    ) -> Result<crate::BackupReport, crate::BackupError> {
+        self.inner.engine.backup(target.as_ref().to_owned()).await
+    }
+
     /// Answers what is queued, takes a last checkpoint and stops. Calls on any handle fail from
     /// then on. Closing again is harmless.
     ///

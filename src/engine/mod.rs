@@ -4,15 +4,18 @@
 //! Owns the order of events and when an answer may go out. Knows neither files (the log and the
 //! snapshot do) nor the shape of the public handle ([`crate::ShareStore`]).
 
+pub mod backup;
 mod checkpoint;
 pub mod directory;
 mod queue;
 pub mod recovery;
+pub mod repair;
 pub mod residency;
 mod sequencer;
 mod waiters;
 mod writer;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -82,6 +85,7 @@ pub struct Engine {
     permits: Arc<Semaphore>,
     queue_bytes: usize,
     shared: Arc<Shared>,
+    source: Arc<backup::Source>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -100,6 +104,7 @@ impl Engine {
         let inbox = Arc::new(Queue::new());
         let shared = Arc::new(Shared::default());
         let permits = (options.queue_bytes / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
+        let source = Arc::new(backup::Source::new(&recovered));
         let sequencer =
             Sequencer::new(recovered, options, Arc::clone(&inbox), Arc::clone(&shared))?;
         let thread = std::thread::Builder::new()
@@ -111,6 +116,7 @@ impl Engine {
             permits: Arc::new(Semaphore::new(permits)),
             queue_bytes: permits.saturating_mul(PERMIT_BYTES),
             shared,
+            source,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -222,6 +228,25 @@ impl Engine {
         let (reply, done) = oneshot::channel();
         self.push(Event::Checkpoint(reply)).map_err(|error| checkpoint_error(&error))?;
         done.await.unwrap_or_else(|_| Err(checkpoint_error(&self.gone())))
+    }
+
+    /// Writes a backup to `target`.
+    ///
+    /// # Errors
+    /// [`BackupError`](backup::BackupError).
+    pub async fn backup(
+        &self,
+        target: PathBuf,
+    ) -> Result<backup::BackupReport, backup::BackupError> {
+        self.checkpoint().await?;
+        // Files are copied on a thread of their own: callers may be async tasks.
+        let source = Arc::clone(&self.source);
+        let (reply, done) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("sharestate-backup".to_owned())
+            .spawn(move || drop(reply.send(source.write(&target))))
+            .map_err(OpenError::Thread)?;
+        done.await.unwrap_or(Err(backup::BackupError::Checkpoint(CheckpointError::Closed)))
     }
 
     /// Where the store stands.

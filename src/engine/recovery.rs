@@ -33,6 +33,14 @@ pub trait RowOpener: std::fmt::Debug {
     /// # Errors
     /// [`SnapshotError`].
     fn open(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError>;
+
+    /// Opens existing rows for reading only; no file is changed.
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    fn look(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        self.open(path)
+    }
 }
 
 /// Opens RocksDB.
@@ -54,6 +62,10 @@ impl RowOpener for RocksOpener {
     fn open(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
         use crate::snapshot::{RocksMode, RocksRows};
         Ok(Box::new(RocksRows::open(path, &RocksMode::ReadWrite, self.cache_bytes)?))
+    }
+
+    fn look(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        Ok(Box::new(crate::snapshot::RocksRows::look(path, self.cache_bytes)?))
     }
 }
 
@@ -126,6 +138,9 @@ pub fn open(
 ) -> Result<Recovered, OpenError> {
     let started = Instant::now();
     let directory = Directory::lock(Arc::clone(&fs), root, options.create != Create::Never)?;
+    if directory.is_backup()? {
+        return Err(OpenError::Backup { path: root.to_owned() });
+    }
     let mut recovered = match (directory.contents()?, options.create) {
         (Contents::Store(_), Create::New) => {
             return Err(OpenError::Exists { path: root.to_owned() });

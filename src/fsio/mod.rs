@@ -331,3 +331,64 @@ pub fn write_durably(fs: &dyn Fs, dir: &Path, name: &str, bytes: &[u8]) -> Resul
     fs.rename(&temporary, &target)?;
     fs.sync_dir(dir)
 }
+
+/// Makes the name of `path` durable in the directory that holds it.
+pub fn sync_parent(fs: &dyn Fs, path: &Path) -> Result<(), FsError> {
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => fs.sync_dir(parent),
+        None => fs.sync_dir(Path::new(".")),
+    }
+}
+
+/// Makes a directory and its name durable; one that exists is fine.
+pub fn ensure_dir(fs: &dyn Fs, path: &Path) -> Result<(), FsError> {
+    if !fs.exists(path)? {
+        fs.create_dir(path)?;
+    }
+    sync_parent(fs, path)
+}
+
+/// Copies a file, by bytes and not by links, so that a crash leaves the whole copy or none: as
+/// [`write_durably`], but the directory is the caller's to sync.
+pub fn copy_file(fs: &dyn Fs, from: &Path, to: &Path) -> Result<u64, FsError> {
+    let mut temporary = to.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = PathBuf::from(temporary);
+    if fs.exists(&temporary)? {
+        fs.remove_file(&temporary)?;
+    }
+    let source = fs.open(from, OpenMode::Read)?;
+    let target = fs.open(&temporary, OpenMode::CreateNew)?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut done = 0;
+    loop {
+        let read = read_up_to(&*source, &mut buffer, done)?;
+        if read == 0 {
+            break;
+        }
+        write_all_at(&*target, &buffer[..read], done)?;
+        done += read as u64;
+    }
+    target.sync_all()?;
+    fs.rename(&temporary, to)?;
+    Ok(done)
+}
+
+/// Copies the files of a directory, made if it is absent, whose names `wanted` picks; directories
+/// in it are left out. Everything is durable when it returns. Answers how many bytes were copied.
+pub fn copy_files(
+    fs: &dyn Fs,
+    from: &Path,
+    to: &Path,
+    wanted: &dyn Fn(&std::ffi::OsStr) -> bool,
+) -> Result<u64, FsError> {
+    ensure_dir(fs, to)?;
+    let mut bytes = 0;
+    for entry in fs.list(from)? {
+        if !entry.is_dir && wanted(&entry.name) {
+            bytes += copy_file(fs, &from.join(&entry.name), &to.join(&entry.name))?;
+        }
+    }
+    fs.sync_dir(to)?;
+    Ok(bytes)
+}

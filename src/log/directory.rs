@@ -25,6 +25,16 @@ fn parse_segment_name(name: &OsStr) -> Option<Lsn> {
     digits.parse().ok().filter(|lsn| *lsn > 0)
 }
 
+/// The log's own files in `dir`: its segments, oldest first, and one that was being made.
+///
+/// # Errors
+/// [`FsError`] when the directory cannot be listed.
+pub fn file_names(fs: &dyn Fs, dir: &Path) -> Result<Vec<(Option<Lsn>, PathBuf)>, FsError> {
+    let Listing { segments, prepared, .. } = Listing::read(fs, dir)?;
+    let segments = segments.into_iter().map(|(first_lsn, path)| (Some(first_lsn), path));
+    Ok(segments.chain(prepared.map(|path| (None, path))).collect())
+}
+
 /// What the names say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listing {

@@ -8,6 +8,7 @@
 //!   [`ScannedLog::repair`] turns the result into a [`LogWriter`].
 //! * [`frame`] is the decoder, pure over bytes, shared by recovery, tools and fuzzers.
 //! * [`tail`] decides where a log ends, as a table.
+//! * [`salvage`] reads what is left of a damaged log.
 //! * [`purge`] unlinks what a snapshot has made superfluous.
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
@@ -21,6 +22,7 @@ mod position;
 mod prepare;
 mod reader;
 mod repair;
+pub mod salvage;
 mod scan;
 mod segment;
 pub mod tail;
@@ -29,17 +31,17 @@ mod writer;
 
 use uuid::Uuid;
 
-pub use directory::segment_file_name;
+pub use directory::{file_names, segment_file_name};
 pub use entry::Batch;
 pub use error::{LogError, ScanError, Stage};
 pub use format::{
     ENTRY_HEADER_BYTES, FORMAT_VERSION, FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader,
     SegmentId,
 };
-pub use repair::RepairReport;
+pub use repair::{Evidence, RepairReport};
 pub use scan::{Entry, ScannedLog, Scope, TailReport, TailVerdict, TornTail, scan};
 pub use segment::{Segment, SegmentSet, purge};
-pub use writer::{LogWriter, create};
+pub use writer::{LogWriter, create, create_from};
 
 use crate::limits::{SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 

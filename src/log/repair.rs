@@ -21,6 +21,15 @@ use crate::fsio::{Fs, FsError, FsFile, OpenMode, read_up_to, write_all_at, write
 /// Small frames are rewritten together, about this many bytes at a time.
 const REWRITE_BYTES: usize = 1 << 20;
 
+/// Whether a torn tail may be cut without a copy of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// Yes, when the disk is full: opening a store must be possible there.
+    BestEffort,
+    /// No: without the copy nothing is cut.
+    Required,
+}
+
 /// What a repair did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RepairReport {
@@ -51,6 +60,20 @@ impl ScannedLog {
         incarnation: u64,
         options: LogOptions,
     ) -> Result<(LogWriter, RepairReport), LogError> {
+        self.repair_with(quarantine, incarnation, options, Evidence::BestEffort)
+    }
+
+    /// As [`repair`](Self::repair), but tells what a full disk means for the evidence.
+    ///
+    /// # Errors
+    /// As [`repair`](Self::repair).
+    pub fn repair_with(
+        self,
+        quarantine: &Path,
+        incarnation: u64,
+        options: LogOptions,
+        evidence: Evidence,
+    ) -> Result<(LogWriter, RepairReport), LogError> {
         options.check()?;
         if incarnation <= self.report.incarnation {
             let found = self.report.incarnation;
@@ -67,7 +90,7 @@ impl ScannedLog {
         fs.sync_dir(&dir).map_err(LogError::failed(Stage::Purge))?;
 
         if let Some(torn) = &end.torn {
-            done.evidence = copy_evidence(&*fs, quarantine, torn, incarnation)
+            done.evidence = copy_evidence(&*fs, quarantine, torn, incarnation, evidence)
                 .map_err(LogError::failed(Stage::Quarantine))?;
             cut(&*fs, torn, &end.segment).map_err(LogError::failed(Stage::Cut))?;
             for segment in report.segments.iter_mut().filter(|other| other.path == torn.path) {
@@ -125,6 +148,7 @@ fn copy_evidence(
     quarantine: &Path,
     tail: &TornTail,
     incarnation: u64,
+    evidence: Evidence,
 ) -> Result<Option<PathBuf>, FsError> {
     if tail.bytes == 0 {
         return Ok(None);
@@ -151,7 +175,7 @@ fn copy_evidence(
     };
     match copy() {
         Ok(()) => Ok(Some(target)),
-        Err(error) if error.is_full() => {
+        Err(error) if error.is_full() && evidence == Evidence::BestEffort => {
             tracing::warn!(%error, "no space to copy a torn tail before it is cut");
             // Whatever was copied takes space that the log needs more.
             if fs.exists(&temporary)? {

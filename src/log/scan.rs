@@ -122,6 +122,11 @@ impl ScannedLog {
     pub fn report(&self) -> &TailReport {
         &self.report
     }
+
+    /// A segment that was being made, which repair unlinks.
+    pub fn prepared(&self) -> Option<&Path> {
+        self.prepared.as_deref()
+    }
 }
 
 /// Reads and verifies the log in `dir` and delivers its entries in order: those above

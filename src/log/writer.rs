@@ -83,6 +83,20 @@ pub fn create(
     identity: LogIdentity,
     options: LogOptions,
 ) -> Result<LogWriter, LogError> {
+    create_from(fs, dir, identity, options, 1)
+}
+
+/// As [`create`], for a store whose snapshot holds everything before `first_lsn`.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_from(
+    fs: Arc<dyn Fs>,
+    dir: &Path,
+    identity: LogIdentity,
+    options: LogOptions,
+    first_lsn: Lsn,
+) -> Result<LogWriter, LogError> {
     options.check()?;
     let failed = || LogError::failed(Stage::Create);
     if !fs.exists(dir)? {
@@ -95,7 +109,7 @@ pub fn create(
         return Err(LogError::Exists { path });
     }
     let mut preparer = Preparer::new(fs.clone(), dir, &options);
-    let id = SegmentId { uuid: identity.uuid, first_lsn: 1 };
+    let id = SegmentId { uuid: identity.uuid, first_lsn };
     let header = SegmentHeader {
         id,
         segment_bytes: options.segment_bytes,
@@ -103,10 +117,16 @@ pub fn create(
     };
     let file = make_segment(&*fs, dir, &mut preparer, &header).map_err(failed())?;
     let segments =
-        vec![Segment { path: file.path().to_owned(), first_lsn: 1, bytes: options.segment_bytes }];
+        vec![Segment { path: file.path().to_owned(), first_lsn, bytes: options.segment_bytes }];
     let current = OpenSegment { file, id, segment_bytes: options.segment_bytes, end: FIRST_FRAME };
-    let resume =
-        Resume { current, segments, next_lsn: 1, prev_checksum: 0, vouched: true, log_bytes: 0 };
+    let resume = Resume {
+        current,
+        segments,
+        next_lsn: first_lsn,
+        prev_checksum: 0,
+        vouched: true,
+        log_bytes: 0,
+    };
     Ok(LogWriter::resume(fs, dir, identity, options, preparer, resume))
 }
 

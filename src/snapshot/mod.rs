@@ -267,12 +267,14 @@ impl Snapshot {
         self.rows.damage()
     }
 
-    /// Copies the snapshot, as it is now, to a directory that does not exist yet.
+    /// Copies the snapshot, as it is now, to a directory that does not exist yet, and opens the copy
+    /// for reading. Its files may be links to those of the snapshot.
     ///
     /// # Errors
-    /// [`SnapshotError`] when it cannot be copied.
-    pub fn copy_to(&self, target: &std::path::Path) -> Result<(), SnapshotError> {
-        self.rows.copy_to(target)
+    /// [`SnapshotError`] when it cannot be copied, or the copy not be read.
+    pub fn copy_to(&self, target: &std::path::Path) -> Result<Self, SnapshotError> {
+        self.rows.copy_to(target)?;
+        Self::open(self.rows.look_at(target)?, self.uuid)
     }
 
     /// Reads everything once with all checksums verified.

@@ -33,6 +33,8 @@ pub struct RocksRows {
     path: PathBuf,
     lost: Option<String>,
     secondary: bool,
+    /// Where a reader lets RocksDB keep its own log file.
+    _scratch: Option<tempfile::TempDir>,
 }
 
 impl std::fmt::Debug for RocksRows {
@@ -76,13 +78,30 @@ impl RocksRows {
         match db {
             Ok(db) => {
                 let secondary = matches!(mode, RocksMode::Secondary { .. });
-                Ok(Self { db, path: path.to_owned(), lost: None, secondary })
+                Ok(Self { db, path: path.to_owned(), lost: None, secondary, _scratch: None })
             }
             Err(error) if *mode == RocksMode::ReadWrite && is_corruption(&error) => {
                 Self::open_what_is_whole(path, options, &cache, error)
             }
             Err(error) => Err(storage_error(path, "open", &error)),
         }
+    }
+
+    /// Opens the database for reading as it stands; no file of it is changed.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Storage`].
+    pub fn look(path: &Path, cache_bytes: usize) -> Result<Self, SnapshotError> {
+        let scratch = tempfile::Builder::new().prefix("sharestate-").tempdir();
+        let scratch = scratch.map_err(|error| SnapshotError::Storage {
+            path: std::env::temp_dir(),
+            operation: "make a temporary directory for",
+            reason: error.to_string(),
+            corrupt: false,
+        })?;
+        let mode = RocksMode::Secondary { scratch: scratch.path().to_owned() };
+        let rows = Self::open(path, &mode, cache_bytes)?;
+        Ok(Self { _scratch: Some(scratch), ..rows })
     }
 
     /// RocksDB's own log is damaged in the middle, as no crash leaves it. What stands before the
@@ -101,7 +120,7 @@ impl RocksRows {
         match DB::open_cf_descriptors(&options, path, families) {
             Ok(db) => {
                 let lost = Some(damage.to_string());
-                Ok(Self { db, path: path.to_owned(), lost, secondary: false })
+                Ok(Self { db, path: path.to_owned(), lost, secondary: false, _scratch: None })
             }
             // The first error names the damage.
             Err(_) => Err(storage_error(path, "open", &damage)),
@@ -270,6 +289,11 @@ impl RowStore for RocksRows {
         Checkpoint::new(&self.db)
             .and_then(|checkpoint| checkpoint.create_checkpoint(target))
             .map_err(|error| storage_error(target, "copy", &error))
+    }
+
+    fn look_at(&self, copy: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        const CACHE_BYTES: usize = 8 << 20;
+        Ok(Box::new(Self::look(copy, CACHE_BYTES)?))
     }
 
     fn verify(&self) -> Result<(), SnapshotError> {

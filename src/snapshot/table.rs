@@ -111,6 +111,19 @@ pub trait RowStore: RowReader + fmt::Debug + Send + Sync {
     /// [`SnapshotError`] when it cannot be copied.
     fn copy_to(&self, target: &Path) -> Result<(), SnapshotError>;
 
+    /// Opens a copy for reading only.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] when it cannot be read.
+    fn look_at(&self, copy: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        Err(SnapshotError::Storage {
+            path: copy.to_owned(),
+            operation: "read",
+            reason: "these rows are in no files".to_owned(),
+            corrupt: false,
+        })
+    }
+
     /// Reads all bytes at rest and checks their checksums.
     ///
     /// # Errors

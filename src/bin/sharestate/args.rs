@@ -41,6 +41,12 @@ pub enum Command {
     Resolve(Resolve),
     /// Check the whole log and the whole snapshot
     Verify(Dir),
+    /// Cut an unfinished end of the log; with --salvage, give up what is damaged
+    Repair(Repair),
+    /// Copy a store that nobody has open
+    Backup(Backup),
+    /// Make a store of a backup
+    Restore(Restore),
     /// Kill a busy store again and again, and compare what is left with what was acknowledged
     Demo(Demo),
     /// Kill a busy store at any moment, stop it, let its disk fail; exit 1 if anything goes wrong
@@ -183,6 +189,65 @@ pub struct Resolve {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const REPAIR_HELP: &str = "\
+Without --salvage only that is done which opening the store would do as well: an unfinished end of \
+the log, as a crash leaves it, is cut. It is copied to quarantine/ first; without the copy nothing \
+is cut.
+
+With --salvage the longest part of the log that follows the snapshot without a gap is kept, and \
+the rest is given up. Everything is copied to quarantine/ first. What is kept and what is lost is \
+shown, and asked about, before anything is changed. Look for a backup first.
+
+Exit codes: 0 nothing to do, or done; 1 damage that this call does not repair; 2 could not run \
+(usage, not a store, in use, not confirmed, disk full, ...). After exit code 2 of an interrupted \
+salvage say --salvage again: it goes on.";
+
+/// Repairs a store that nobody has open.
+#[derive(Debug, clap::Args)]
+#[command(after_help = REPAIR_HELP)]
+pub struct Repair {
+    /// The store; must not be open elsewhere
+    pub dir: PathBuf,
+    /// Give up what is damaged and keep what is provable
+    #[arg(long)]
+    pub salvage: bool,
+    /// Do not ask before a salvage
+    #[arg(long, requires = "salvage")]
+    pub yes_lose_data: bool,
+    /// Tell what would be done, and change nothing
+    #[arg(long, conflicts_with = "yes_lose_data")]
+    pub dry_run: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The whole store is read and checked first and the copy afterwards. A store that a process has
+/// open is backed up by that process, with `ShareStore::backup`.
+#[derive(Debug, clap::Args)]
+pub struct Backup {
+    /// The store; must not be open elsewhere
+    pub dir: PathBuf,
+    /// Where to copy it; does not exist yet, or is an empty directory
+    pub target: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The whole backup is read and checked first and the copy afterwards. The new store goes on at
+/// LSNs that the original has never given out.
+#[derive(Debug, clap::Args)]
+pub struct Restore {
+    /// The backup, which stays as it is
+    pub backup: PathBuf,
+    /// Where to make the store; does not exist yet, or is an empty directory
+    pub dir: PathBuf,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,

@@ -9,7 +9,7 @@ use sharestate::fsio::FsError;
 use sharestate::inspect::{DumpError, ImportError};
 use sharestate::kafka_log::ExportError;
 use sharestate::snapshot::SnapshotError;
-use sharestate::{CheckpointError, ErrorClass, OpenError, StoreError};
+use sharestate::{BackupError, CheckpointError, ErrorClass, OpenError, RepairError, StoreError};
 
 /// Exit code: damage was found.
 pub const DAMAGE: u8 = 1;
@@ -80,6 +80,18 @@ impl From<serde_json::Error> for Failure {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
+        Self::new(error.class() == ErrorClass::Corrupt, error)
+    }
+}
+
+impl From<RepairError> for Failure {
+    fn from(error: RepairError) -> Self {
+        Self::new(error.class() == ErrorClass::Corrupt, error)
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Self {
         Self::new(error.class() == ErrorClass::Corrupt, error)
     }
 }

@@ -4,6 +4,7 @@
 //! Owns arguments, output and exit codes; everything it tells comes from the library.
 
 mod args;
+mod backup;
 mod crash;
 mod demo;
 mod dump;
@@ -15,6 +16,7 @@ mod output;
 mod pending;
 mod producers;
 mod progress;
+mod repair;
 mod resolve;
 mod show;
 mod torture;
@@ -38,6 +40,9 @@ fn main() -> ExitCode {
         Command::Producers(args) => producers::run(&args),
         Command::Resolve(args) => resolve::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Repair(args) => repair::run(&args),
+        Command::Backup(args) => backup::run(&args),
+        Command::Restore(args) => backup::restore(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Torture(args) => torture::run(&args),
         Command::CrashWorker(args) => crash::work(&args),
