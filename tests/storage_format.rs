@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sharestate::codec::{self, EntryKind};
-use sharestate::engine::directory::{FORMAT_VERSION, Identity, STORE_BYTES};
+use sharestate::engine::directory::{
+    FORMAT_VERSION, Identity, SALVAGE_BYTES, STORE_BYTES, SalvageNote,
+};
+use sharestate::engine::repair::SALVAGE_STRETCH;
 use sharestate::fsio::RealFs;
 use sharestate::log::{
     self, Batch, ENTRY_HEADER_BYTES, FRAME_HEADER_BYTES, LogIdentity, LogOptions, Prepare,
@@ -214,6 +217,8 @@ fn expected() -> BTreeMap<String, Vec<u8>> {
     let producer_key = codec::encode_producer_key(4_711, 6, &key());
     examples.insert("key producer_key".to_owned(), producer_key);
     examples.insert("store".to_owned(), identity().encode().to_vec());
+    let note = SalvageNote { next_lsn: SALVAGE_STRETCH, incarnation: 8, rebuild: true };
+    examples.insert("salvage".to_owned(), note.encode());
     let segment = segment();
     let frames = segment.iter().rposition(|byte| *byte != 0).expect("frames").next_multiple_of(8);
     examples.insert("segment header".to_owned(), segment[..SEGMENT_HEADER_BYTES].to_vec());
@@ -274,6 +279,8 @@ fn the_page_names_every_kind_number_and_size() {
     assert_eq!(EntryKind::from_number(transitions().len() as u16 + 1), None, "a kind is missing");
     has(format!("Format version: **{FORMAT_VERSION}**"));
     has(format!("`STORE` ({STORE_BYTES} bytes)"));
+    has(format!("`SALVAGE` ({SALVAGE_BYTES} bytes)"));
+    has(format!("a multiple of {SALVAGE_STRETCH}"));
     has(format!("Segment header ({SEGMENT_HEADER_BYTES} bytes)"));
     has(format!("Frame header ({FRAME_HEADER_BYTES} bytes)"));
     has(format!("Entry header ({ENTRY_HEADER_BYTES} bytes)"));

@@ -9,7 +9,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::directory::{Contents, Directory, Identity};
 use super::recovery::{Recovered, RowOpener};
@@ -99,7 +99,10 @@ pub(super) struct Source {
     fs: Arc<dyn Fs>,
     root: PathBuf,
     identity: Identity,
-    snapshot: Arc<Snapshot>,
+    /// The sequencer owns it: when that has ended, the files are closed.
+    snapshot: Weak<Snapshot>,
+    /// Held while a backup is written.
+    running: Mutex<()>,
 }
 
 impl Source {
@@ -108,17 +111,26 @@ impl Source {
             fs: Arc::clone(&recovered.fs),
             root: recovered.directory.root().to_owned(),
             identity: recovered.identity,
-            snapshot: Arc::clone(&recovered.snapshot),
+            snapshot: Arc::downgrade(&recovered.snapshot),
+            running: Mutex::new(()),
         }
+    }
+
+    /// Waits for a backup that is being written.
+    pub fn wait(&self) {
+        drop(self.running.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Writes the snapshot as it is at some moment of this call, and an empty log behind it. The
     /// caller has just taken a checkpoint of everything that must be in it.
     pub fn write(&self, target: &Path) -> Result<BackupReport, BackupError> {
         refuse_inside(&self.root, target)?;
+        let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = self.snapshot.upgrade().ok_or(CheckpointError::Closed)?;
         let copy = Directory::begin_copy(Arc::clone(&self.fs), target)?;
         let snapshot = copy.snapshot();
-        let copied = self.snapshot.copy_to(&snapshot)?;
+        let copied = source.copy_to(&snapshot)?;
+        drop(source);
         // The copy may share its files with the store by links, and with them every later rot.
         unshare(&*self.fs, &snapshot)?;
         copied.verify_files()?;

@@ -1,11 +1,16 @@
 //! The store directory: identity, lock, creation, reserve. Knows file names; nothing of what the
 //! log and the snapshot hold.
 
+mod marks;
+mod note;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use uuid::Uuid;
 
+use self::marks::{COPYING, SALVAGE, UNFINISHED_COPY};
+pub use self::note::{SALVAGE_BYTES, SalvageNote};
 use crate::error::OpenError;
 use crate::fsio::{self, Fs, FsError, LockError, LockGuard, OpenMode};
 
@@ -23,12 +28,6 @@ const CREATING: &str = "CREATING";
 /// All that a crash in the very first step of a creation leaves.
 const CREATING_TMP: &str = "CREATING.tmp";
 const RESERVE: &str = "RESERVE";
-/// Stands while a backup or a restored store is being written.
-const COPYING: &str = "COPYING";
-/// Stands in a backup for good.
-const BACKUP: &str = "BACKUP";
-/// Stands while a salvage changes a store.
-const SALVAGE: &str = "SALVAGE";
 const WAL: &str = "wal";
 const SNAPSHOT: &str = "snapshot";
 const QUARANTINE: &str = "quarantine";
@@ -125,44 +124,6 @@ pub enum IdentityError {
         /// Its format version.
         found: u32,
     },
-}
-
-/// Bytes of the note of a salvage.
-pub const SALVAGE_BYTES: usize = 40;
-const SALVAGE_MAGIC: &[u8; 8] = b"SHSALVG\x01";
-
-/// What a salvage is about to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SalvageNote {
-    /// The first LSN that the store will give out.
-    pub next_lsn: u64,
-    /// Incarnation of the salvage.
-    pub incarnation: u64,
-    /// The snapshot is damaged and made anew from the log.
-    pub rebuild: bool,
-}
-
-impl SalvageNote {
-    /// The bytes of the `SALVAGE` file, see `storage-format.md`.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(SALVAGE_BYTES);
-        bytes.extend_from_slice(SALVAGE_MAGIC);
-        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-        bytes.extend_from_slice(&(SALVAGE_BYTES as u32).to_le_bytes());
-        bytes.extend_from_slice(&self.next_lsn.to_le_bytes());
-        bytes.extend_from_slice(&self.incarnation.to_le_bytes());
-        bytes.extend_from_slice(&u32::from(self.rebuild).to_le_bytes());
-        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
-        bytes
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk::<8>()?));
-        let rebuild = *bytes.get(32)? == 1;
-        let note = Self { next_lsn: u64_at(16)?, incarnation: u64_at(24)?, rebuild };
-        (note.encode() == bytes).then_some(note)
-    }
 }
 
 /// A locked store directory.
@@ -346,84 +307,6 @@ impl Directory {
         }
     }
 
-    /// Whether this is a backup, which is restored and never opened.
-    ///
-    /// # Errors
-    /// [`FsError`].
-    pub fn is_backup(&self) -> Result<bool, FsError> {
-        self.fs.exists(&self.root.join(BACKUP))
-    }
-
-    /// Takes an empty or new directory for a copy, which nobody accepts before
-    /// [`finish_copy`](Self::finish_copy).
-    ///
-    /// # Errors
-    /// [`OpenError::NotAStore`] when the directory is not empty, [`OpenError::Io`].
-    pub fn begin_copy(fs: Arc<dyn Fs>, root: &Path) -> Result<Self, OpenError> {
-        if !fs.exists(root)? {
-            fs.create_dir(root)?;
-            fsio::sync_parent(&*fs, root)?;
-        } else if let Some(entry) = fs.list(root)?.first() {
-            let reason = if entry.name == COPYING { UNFINISHED_COPY } else { "it is not empty" };
-            return Err(not_a_store(root, reason));
-        }
-        fsio::write_durably(&*fs, root, COPYING, b"this copy is not finished\n")?;
-        let directory = Self { fs, root: root.to_owned(), _lock: None };
-        for dir in [directory.wal(), directory.quarantine()] {
-            directory.fs.create_dir(&dir)?;
-        }
-        directory.fs.sync_dir(root)?;
-        Ok(directory)
-    }
-
-    /// Ends the copying; from here on the directory is a store, or a backup of one.
-    ///
-    /// # Errors
-    /// [`FsError`].
-    pub fn finish_copy(&self, identity: &Identity, is_backup: bool) -> Result<(), FsError> {
-        fsio::write_durably(&*self.fs, &self.root, STORE, &identity.encode())?;
-        if is_backup {
-            let text = b"a backup: restore it with `sharestate restore`\n";
-            fsio::write_durably(&*self.fs, &self.root, BACKUP, text)?;
-        }
-        self.fs.remove_file(&self.root.join(COPYING))?;
-        self.fs.sync_dir(&self.root)
-    }
-
-    /// What an interrupted salvage had begun, if there is one.
-    ///
-    /// # Errors
-    /// [`OpenError::BadIdentity`] when its note does not read, [`OpenError::Io`].
-    pub fn salvage_note(&self) -> Result<Option<SalvageNote>, OpenError> {
-        let path = self.root.join(SALVAGE);
-        if !self.fs.exists(&path)? {
-            return Ok(None);
-        }
-        let bytes = fsio::read_file(&*self.fs, &path, 4_096)?;
-        match SalvageNote::decode(&bytes) {
-            Some(note) => Ok(Some(note)),
-            None => Err(OpenError::BadIdentity { path }),
-        }
-    }
-
-    /// Notes, durably, what a salvage is about to do. Until it is cleared the store opens for
-    /// nobody else.
-    ///
-    /// # Errors
-    /// [`FsError`].
-    pub fn write_salvage_note(&self, note: &SalvageNote) -> Result<(), FsError> {
-        fsio::write_durably(&*self.fs, &self.root, SALVAGE, &note.encode())
-    }
-
-    /// The salvage is done.
-    ///
-    /// # Errors
-    /// [`FsError`].
-    pub fn clear_salvage_note(&self) -> Result<(), FsError> {
-        self.fs.remove_file(&self.root.join(SALVAGE))?;
-        self.fs.sync_dir(&self.root)
-    }
-
     /// Files of the store's root that the next opening removes.
     ///
     /// # Errors
@@ -471,9 +354,6 @@ impl Directory {
     }
 }
 
-const UNFINISHED_COPY: &str =
-    "a backup or restore into it was not finished: remove it and begin again";
-
 /// A directory without `STORE` must hold nothing but a lock file and what the first step of a
 /// creation leaves: it is never taken for a new store otherwise.
 fn refuse_leftovers(fs: &dyn Fs, root: &Path) -> Result<(), OpenError> {
@@ -516,22 +396,6 @@ mod tests {
         }
         for cut in 0..bytes.len() {
             assert_eq!(Identity::decode(&bytes[..cut]), Err(IdentityError::Damaged), "cut {cut}");
-        }
-    }
-
-    #[test]
-    fn every_flipped_bit_of_a_salvage_note_is_found() {
-        let note = SalvageNote { next_lsn: 1 << 40, incarnation: 9, rebuild: true };
-        let bytes = note.encode();
-        assert_eq!(bytes.len(), SALVAGE_BYTES);
-        assert_eq!(SalvageNote::decode(&bytes), Some(note));
-        for bit in 0..bytes.len() * 8 {
-            let mut damaged = bytes.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(SalvageNote::decode(&damaged), None, "bit {bit}");
-        }
-        for cut in 0..bytes.len() {
-            assert_eq!(SalvageNote::decode(&bytes[..cut]), None, "cut {cut}");
         }
     }
 

@@ -287,6 +287,8 @@ impl Engine {
         {
             tracing::error!("the sequencer panicked");
         }
+        // Whoever opens the store again finds its files closed.
+        self.source.wait();
     }
 }
 

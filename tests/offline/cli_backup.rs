@@ -59,7 +59,7 @@ fn a_backup_verifies_is_not_opened_and_is_restored_with_its_prepared_acks() {
         let resolved = store.blocking().marker(marker).unwrap();
         assert_eq!(resolved.partitions.len(), 2);
     }
-    assert!(restored.progress().durable_lsn > 1 << 40);
+    assert!(restored.progress().durable_lsn >= 1 << 40);
     assert_eq!(original.progress().durable_lsn, ENTRIES as u64 + 1);
     write(&restored.blocking(), 2, 900, 1);
     restored.blocking().close().unwrap();

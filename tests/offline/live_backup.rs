@@ -126,6 +126,32 @@ fn a_backup_to_another_file_system_is_a_copy_too() {
 }
 
 #[test]
+fn a_store_closed_during_a_backup_can_be_opened_at_once() {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("store");
+    let (mut made, mut late) = (0, 0);
+    for round in 0..8 {
+        let store = open(&path, &log_only());
+        crate::support::fill(&store, "g", 1, 20);
+        let (backup, target) = (store.blocking(), dir.path().join(format!("backup-{round}")));
+        let backup = std::thread::spawn(move || backup.backup(&target));
+        if round % 2 == 0 {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(std::time::Duration::from_millis(5 * round));
+        }
+        store.blocking().close().expect("close");
+        drop(open(&path, &log_only())); // while the old handles still exist
+        match backup.join().expect("no panic") {
+            Ok(_) => made += 1,
+            Err(BackupError::Checkpoint(_)) => late += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    println!("backups-while-closing made={made} late={late}");
+}
+
+#[test]
 fn a_taken_target_and_a_closed_store_are_refused() {
     let dir = tempfile::tempdir().expect("directory");
     let path = dir.path().join("store");

@@ -6,6 +6,8 @@ mod crash;
 #[cfg(feature = "testing")]
 mod cut;
 #[cfg(feature = "testing")]
+mod files;
+#[cfg(feature = "testing")]
 mod salvage;
 #[cfg(feature = "testing")]
 mod sim;
