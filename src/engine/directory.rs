@@ -131,7 +131,7 @@ pub enum IdentityError {
 pub struct Directory {
     fs: Arc<dyn Fs>,
     root: PathBuf,
-    _lock: Option<Box<dyn LockGuard>>,
+    _locks: Vec<Box<dyn LockGuard>>,
 }
 
 /// What a directory holds.
@@ -170,17 +170,20 @@ impl Directory {
             }
         }
         let path = root.join(LOCK);
-        let lock = fs.lock(&path).map_err(|error| match error {
-            LockError::Held { path } => OpenError::Locked { path },
+        let failed = |error| match error {
+            LockError::Held { .. } => OpenError::Locked { path: path.clone() },
             LockError::Fs(error) => OpenError::Io(error),
-        })?;
-        Ok(Self { fs, root: root.to_owned(), _lock: Some(lock) })
+        };
+        // Somebody may have deleted LOCK under a holder: the directory keeps others out then.
+        let mut locks: Vec<_> = fs.lock_dir(root).map_err(failed)?.into_iter().collect();
+        locks.push(fs.lock(&path).map_err(failed)?);
+        Ok(Self { fs, root: root.to_owned(), _locks: locks })
     }
 
     /// Looks at `root` without a lock, for tools beside a live store.
     #[must_use]
     pub fn unlocked(fs: Arc<dyn Fs>, root: &Path) -> Self {
-        Self { fs, root: root.to_owned(), _lock: None }
+        Self { fs, root: root.to_owned(), _locks: Vec::new() }
     }
 
     /// What the directory holds.

@@ -48,6 +48,13 @@ pub trait Fs: fmt::Debug + Send + Sync + 'static {
     /// lock ends with the guard, or with the process.
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>, LockError>;
 
+    /// Takes an advisory lock on a directory itself, which is there even when somebody has deleted
+    /// the lock file. `None` where directories cannot be locked.
+    fn lock_dir(&self, dir: &Path) -> Result<Option<Box<dyn LockGuard>>, LockError> {
+        let _ = dir;
+        Ok(None)
+    }
+
     /// Maps a file for reading, for offline tools only: damage below the file system reaches the
     /// reader of a map as SIGBUS, not as an error. `None` where there is nothing to map.
     fn map(&self, path: &Path) -> Result<Option<Mapped>, FsError> {

@@ -103,6 +103,19 @@ impl Fs for RealFs {
         }
     }
 
+    fn lock_dir(&self, dir: &Path) -> Result<Option<Box<dyn LockGuard>>, LockError> {
+        let file = File::open(dir).map_err(|source| FsError::new(FsOp::Lock, dir, source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Box::new(RealLock { _file: file }))),
+            Err(TryLockError::WouldBlock) => Err(LockError::Held { path: dir.to_owned() }),
+            // NFS wants a file that is open for writing, which no directory ever is.
+            Err(TryLockError::Error(error)) => {
+                tracing::debug!(%error, dir = %dir.display(), "the directory cannot be locked");
+                Ok(None)
+            }
+        }
+    }
+
     fn map(&self, path: &Path) -> Result<Option<Mapped>, FsError> {
         File::open(path)
             .and_then(|file| Mapped::new(&file))
