@@ -181,6 +181,12 @@ fn probe(path: &Path) -> Result<(), SnapshotError> {
 }
 
 fn is_corruption(error: &rocksdb::Error) -> bool {
+    // What the system said of a file comes wrapped into other kinds, such as "Invalid argument:
+    // Found options incompatible with filesystem: IO error: ...: Too many open files".
+    let text: &str = error.as_ref();
+    if text.contains("IO error: ") && !text.contains("No such file or directory") {
+        return false;
+    }
     // A missing file of an existing database is damage too.
     matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::InvalidArgument)
 }
