@@ -45,7 +45,8 @@ pub fn run(args: &args::Torture) -> Result<ExitCode, Failure> {
     totals.failure = ended.err().map(|failure| failure.to_string());
     let is_fine = totals.is_fine();
     if !is_fine {
-        error_line(&format!("violation in round {} of seed {seed}", totals.rounds))?;
+        let faults = totals.plan.as_ref().map_or(String::new(), |plan| format!(", faults {plan}"));
+        error_line(&format!("violation in round {} of seed {seed}{faults}", totals.rounds))?;
         for note in torture.campaign.notes().iter().take(NOTES).chain(&totals.failure) {
             error_line(note)?;
         }
@@ -106,6 +107,7 @@ impl<'a> Torture<'a> {
     /// Answers whether all is well.
     fn round(&mut self, number: u32, plan: &Plan) -> Result<bool, Failure> {
         self.totals.rounds = number;
+        self.totals.plan = plan.faults.as_ref().map(|faults| faults.plan.clone());
         let round: Round = self.campaign.round(number, plan)?;
         self.totals.add(&round);
         Ok(round.is_fine())

@@ -11,12 +11,18 @@ pub const SHIM_VARIABLE: &str = "SHARESTATE_FAULTSHIM";
 
 const FILE_NAME: &str = "faultshim.so";
 
+/// Not for good: whoever repeats an interrupted call, as everybody must, would do so for ever.
+const INTERRUPTED: &str = "EINTR";
+
+/// The first of [`KINDS`] poison the store most often.
+const GRAVE_KINDS: usize = 2;
+
 /// Calls that fail, and how.
 const KINDS: [(&str, &[&str]); 8] = [
+    ("sync", &["EIO", "ENOSPC"]),
+    ("write", &["EIO", "ENOSPC", "SHORT", "EINTR"]),
     ("open", &["EIO", "EMFILE", "ENOSPC"]),
     ("read", &["EIO", "SHORT", "EINTR"]),
-    ("write", &["EIO", "ENOSPC", "SHORT", "EINTR"]),
-    ("sync", &["EIO", "ENOSPC"]),
     ("allocate", &["ENOSPC", "EIO"]),
     ("truncate", &["EIO"]),
     ("rename", &["EIO", "ENOSPC"]),
@@ -55,11 +61,13 @@ impl Faults {
     pub fn drawn(&self, rng: &mut Rng) -> Self {
         let mut rules = Vec::new();
         for _ in 0..=rng.below(3) {
-            let (kind, errors) = KINDS[rng.below(KINDS.len() as u64) as usize];
+            // Half of them where it matters most.
+            let kinds = if rng.chance(50) { KINDS.len() } else { GRAVE_KINDS };
+            let (kind, errors) = KINDS[rng.below(kinds as u64) as usize];
             let error = errors[rng.below(errors.len() as u64) as usize];
             let rule = match rng.below(4) {
-                0 => format!("@{}", 1 + rng.below(150)),
-                1 => format!("@{}+", 1 + rng.below(150)),
+                1 if error != INTERRUPTED => format!("@{}+", 1 + rng.below(150)),
+                0 | 1 => format!("@{}", 1 + rng.below(150)),
                 2 => format!("%{}", 20 + rng.below(80)),
                 _ => format!("%{}", 100 + rng.below(900)),
             };
@@ -109,10 +117,11 @@ impl Faults {
             let mut fields = line.split(' ').filter_map(|field| field.split_once('='));
             let count = fields.find(|(name, _)| *name == kind).map(|(_, count)| count.parse());
             for call in 1..=count.and_then(Result::ok).unwrap_or(0) {
-                let each = |error: &&'static str| {
-                    [false, true].map(|sticky| Site { kind, error, call, sticky })
-                };
-                sites.extend(errors.iter().flat_map(each));
+                for (error, sticky) in errors.iter().flat_map(|e| [(*e, false), (*e, true)]) {
+                    if error != INTERRUPTED || !sticky {
+                        sites.push(Site { kind, error, call, sticky });
+                    }
+                }
             }
         }
         Ok(sites)

@@ -51,6 +51,9 @@ pub struct Totals {
     pub writers: u32,
     pub partitions: u32,
     pub elapsed_ms: f64,
+    /// What was made to fail in the last round.
+    #[serde(skip)]
+    pub plan: Option<String>,
     /// Why it ended early.
     pub failure: Option<String>,
     /// Where the store is, if it was kept.
