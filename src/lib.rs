@@ -25,6 +25,7 @@ pub mod log;
 pub mod model;
 mod options;
 mod pending;
+mod seeded;
 pub mod snapshot;
 mod store;
 

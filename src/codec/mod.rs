@@ -30,6 +30,7 @@ pub use row::{ProducerRow, decode_partition, decode_producer, encode_partition, 
 use bincode::{Decode, Encode, config};
 
 use crate::model::KeyError;
+use crate::seeded;
 
 /// Bytes that passed their checksum but do not decode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,6 +97,7 @@ fn decode_all<T: Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
     const MEDIUM: usize = 256 << 10;
     const LARGE: usize = 64 << 20;
     let decoded = match bytes.len().saturating_mul(2) {
+        _ if seeded::bug("bincode-764") => bincode::decode_from_slice(bytes, CONFIG),
         ..=4_096 => bincode::decode_from_slice(bytes, CONFIG.with_limit::<SMALL>()),
         4_097..=MEDIUM => bincode::decode_from_slice(bytes, CONFIG.with_limit::<MEDIUM>()),
         _ => bincode::decode_from_slice(bytes, CONFIG.with_limit::<LARGE>()),

@@ -12,6 +12,7 @@ use super::frozen::{
 };
 use super::{CodecError, decode_all, encode_into};
 use crate::model::{Completed, OpenEpoch, Partition, PendingAck, Producer, StageCall};
+use crate::seeded;
 
 /// The row version that this release writes.
 pub(super) const ROW_VERSION: u8 = 1;
@@ -124,7 +125,10 @@ pub fn encode_partition(partition: &Partition) -> Result<Vec<u8>, CodecError> {
         last_lsn: partition.last_lsn,
         state_epoch: partition.state_epoch,
         leader_epoch: partition.leader_epoch,
-        leader_fence: partition.leader_fence,
+        leader_fence: match seeded::bug("KAFKA-19337") {
+            true => partition.leader_epoch,
+            false => partition.leader_fence,
+        },
         start_offset: partition.start_offset,
         init_start_offset: partition.init_start_offset,
         delivery_complete_count: partition.delivery_complete_count,

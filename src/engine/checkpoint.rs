@@ -2,6 +2,7 @@
 //! begins.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -13,6 +14,7 @@ use crate::error::{CheckpointError, OpenError};
 use crate::fsio::Fs;
 use crate::log::{SegmentSet, purge};
 use crate::model::Lsn;
+use crate::seeded;
 use crate::snapshot::{CheckpointBatch, Snapshot};
 
 /// A finished checkpoint.
@@ -34,6 +36,9 @@ impl Worker {
     fn run(&self, batch: &CheckpointBatch) -> Result<Done, CheckpointError> {
         self.stop_if_poisoned()?;
         let started = Instant::now();
+        if seeded::bug("nats-7043") {
+            self.purge(batch.applied_lsn);
+        }
         self.snapshot.write(batch)?;
         metrics::histogram!("sharestate_checkpoint_seconds")
             .record(started.elapsed().as_secs_f64());
@@ -43,18 +48,22 @@ impl Worker {
             producers = batch.producers.len(),
             "checkpoint written"
         );
-        self.purge();
+        self.purge(match () {
+            () if seeded::bug("bookkeeper-2635") => self.snapshot.applied_lsn(),
+            () if seeded::bug("bookkeeper-3329") => self.shared.durable_lsn.load(Ordering::Acquire),
+            () => self.snapshot.previous_applied_lsn(),
+        });
         Ok(Done { applied_lsn: batch.applied_lsn })
     }
 
     /// The floor is the checkpoint *before* the one just written: a RocksDB that loses its newest
     /// batch heals by replay. Space that cannot be freed is no reason to fail a checkpoint; the
     /// next one tries again.
-    fn purge(&self) {
+    fn purge(&self, floor: Lsn) {
         if self.stop_if_poisoned().is_err() {
             return; // after a failed write nothing is deleted any more
         }
-        match purge(&*self.fs, &self.segments, self.snapshot.previous_applied_lsn()) {
+        match purge(&*self.fs, &self.segments, floor) {
             Ok(removed) => {
                 metrics::counter!("sharestate_purged_segments_total")
                     .increment(removed.len() as u64);

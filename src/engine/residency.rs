@@ -10,6 +10,7 @@ use crate::model::{
     self, ApplyError, Command, Decision, Effects, Lsn, Partition, Producer, RowId,
     SharePartitionKey, State, Transition,
 };
+use crate::seeded;
 use crate::snapshot::{CheckpointBatch, Snapshot, SnapshotError};
 
 /// What is known of a resident row. The row itself is in [`State`], or absent there: then it does
@@ -200,7 +201,7 @@ impl Resident {
     /// [`thaw`](Self::thaw).
     pub fn freeze(&mut self, applied_lsn: Lsn) -> CheckpointBatch {
         let mut batch = CheckpointBatch { applied_lsn, ..CheckpointBatch::default() };
-        for id in &self.changed {
+        for id in self.changed.iter().skip(usize::from(seeded::bug("pulsar-26251"))) {
             if let Some(row) = self.rows.get_mut(id) {
                 row.dirty = false;
                 row.frozen = true;
@@ -208,10 +209,16 @@ impl Resident {
             match id {
                 RowId::Partition(key) => {
                     let row = self.state.partitions.get(key).cloned();
+                    if row.is_none() && seeded::bug("raft-engine-180") {
+                        continue;
+                    }
                     batch.partitions.push((key.clone(), row));
                 }
                 RowId::Producer(producer_id) => {
                     let row = self.state.producers.get(producer_id).cloned();
+                    let row = row.filter(|row| {
+                        row.last_completed.is_some() || !seeded::bug("redpanda-30003")
+                    });
                     batch.producers.push((*producer_id, row));
                 }
             }
@@ -229,7 +236,7 @@ impl Resident {
             row.frozen = false;
             if !written {
                 row.dirty = true;
-            } else if !row.dirty {
+            } else if !row.dirty || seeded::bug("nats-8456") {
                 row.lsn = 0;
                 self.changed_bytes -= row.bytes;
                 self.clean_bytes += row.bytes;

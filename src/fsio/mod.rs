@@ -8,6 +8,7 @@
 //! [`FsFile::sync_data`] or [`FsFile::sync_all`], a created, renamed or removed name after
 //! [`Fs::sync_dir`] of its directory.
 
+use crate::seeded;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -263,6 +264,7 @@ pub fn read_up_to(file: &dyn FsFile, buf: &mut [u8], offset: u64) -> Result<usiz
         match file.read_at(&mut buf[done..], offset.saturating_add(done as u64)) {
             Ok(0) => break,
             Ok(read) => done += read,
+            Err(_) if seeded::bug("raft-engine-191") => break,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -292,6 +294,7 @@ pub fn write_all_at(file: &dyn FsFile, buf: &[u8], offset: u64) -> Result<(), Fs
                 return Err(FsError::at(FsOp::Write, file.path(), at, source));
             }
             Ok(written) => done += written,
+            Err(error) if seeded::bug("raft-engine-242") => return Err(error),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -334,7 +337,9 @@ pub fn write_durably(fs: &dyn Fs, dir: &Path, name: &str, bytes: &[u8]) -> Resul
     }
     let file = fs.open(&temporary, OpenMode::CreateNew)?;
     write_all_at(&*file, bytes, 0)?;
-    file.sync_all()?;
+    if !seeded::bug("KAFKA-16541") {
+        file.sync_all()?;
+    }
     fs.rename(&temporary, &target)?;
     fs.sync_dir(dir)
 }

@@ -32,6 +32,7 @@ pub use error::FrameError;
 use super::Lsn;
 use super::format::{FRAME_ALIGN, FRAME_HEADER_BYTES, FRAME_MAGIC, Reader, SegmentId, Writer};
 use crate::limits::FRAME_BYTES_MAX;
+use crate::seeded;
 
 const FLAG_RELAXED: u16 = 1;
 
@@ -123,6 +124,9 @@ impl RawFrame {
         let mut hasher = self.segment.seed(self.offset);
         hasher.update(covered);
         let computed = hasher.finalize();
+        if u64::from(payload_len) > possible && seeded::bug("etcd-14098") {
+            return Err(FrameError::Length { payload: payload_len.into(), room: possible });
+        }
         if stored != computed {
             let plausible = u64::from(payload_len) <= possible;
             return Err(FrameError::HeaderChecksum { stored, computed, plausible });
@@ -212,7 +216,7 @@ impl HeadedFrame {
             let stored = self.payload_checksum;
             return Err(FrameError::PayloadChecksum { stored, computed });
         }
-        if padding.iter().any(|byte| *byte != 0) {
+        if padding.iter().any(|byte| *byte != 0) && !seeded::bug("tigerbeetle-2681") {
             return Err(FrameError::Padding);
         }
         let count = self.fields.entry_count;
@@ -323,6 +327,7 @@ fn payload_checksum(
 ) -> u32 {
     let mut hasher = segment.seed(offset);
     hasher.update(&header[8..48]);
-    hasher.update(payload);
+    let covered = payload.get(..64).filter(|_| seeded::bug("raft-engine-319")).unwrap_or(payload);
+    hasher.update(covered);
     hasher.finalize()
 }

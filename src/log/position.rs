@@ -10,6 +10,7 @@ use super::scan::TornTail;
 use super::tail::{Facts, Later, Verdict, row_for};
 use super::{LogError, Lsn};
 use crate::fsio::FsError;
+use crate::seeded;
 
 /// A position, and what is known before its bytes are looked at.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +67,7 @@ impl Position<'_> {
         });
         let (fault, rest, later, later_at, chain_ok) = match gathered {
             Ok(gathered) => gathered,
+            Err(_) if seeded::bug("KAFKA-16030") => return Ok(None),
             Err(error) => {
                 let facts = Facts { read_error: true, ..self.no_facts() };
                 debug_assert_eq!(row_for(&facts).verdict, Verdict::IoError);
@@ -73,7 +75,8 @@ impl Position<'_> {
             }
         };
         let (plausible, header_ok, payload_ok) = fault.checks();
-        let successor = self.next.map_or(0, |next| next.first_lsn().saturating_sub(1));
+        let next = self.next.filter(|_| !seeded::bug("rocksdb-7701"));
+        let successor = next.map_or(0, |next| next.first_lsn().saturating_sub(1));
         let vouched = self.applied_lsn.max(successor) >= self.chain.next_lsn;
         let row = row_for(&Facts {
             plausible,
@@ -156,6 +159,9 @@ impl Position<'_> {
         reader: &mut SegmentReader<'_>,
     ) -> Result<(Later, Option<u64>), FsError> {
         let mut strongest = (Later::Nothing, None);
+        if seeded::bug("nats-7549") {
+            return Ok(strongest);
+        }
         let mut at = self.offset.saturating_add(FRAME_ALIGN);
         while at < rest.used_end && strongest.0 != Later::Vouching {
             let mut step = FRAME_ALIGN;

@@ -6,6 +6,7 @@ use super::directory::KnownSegment;
 use super::format::{FIRST_FRAME, FRAME_HEADER_BYTES};
 use super::frame::{Frame, FrameError, HeadedFrame, RawFrame};
 use crate::fsio::{Fs, FsError, FsFile, Mapped, OpenMode, read_up_to};
+use crate::seeded;
 
 /// Bytes read at once, unless a frame is larger.
 const READ_AHEAD: usize = 256 << 10;
@@ -117,6 +118,9 @@ impl<'a> SegmentReader<'a> {
 
     /// Looks through everything from `offset` to the end of the segment.
     pub(super) fn rest(&mut self, offset: u64) -> Result<Rest, FsError> {
+        if seeded::bug("leveldb-161") && is_zero(self.get(offset, FRAME_HEADER_BYTES)?) {
+            return Ok(Rest { zero: true, used_end: offset });
+        }
         let mut used_end = offset;
         let mut at = offset;
         loop {

@@ -17,6 +17,7 @@ use super::walk::LogEnd;
 use super::writer::{LogWriter, OpenSegment, Resume};
 use super::{LogError, LogIdentity, LogOptions, Lsn};
 use crate::fsio::{Fs, FsError, FsFile, OpenMode, read_up_to, write_all_at, write_zeros_at};
+use crate::seeded;
 
 /// Small frames are rewritten together, about this many bytes at a time.
 const REWRITE_BYTES: usize = 1 << 20;
@@ -92,13 +93,15 @@ impl ScannedLog {
         if let Some(torn) = &end.torn {
             done.evidence = copy_evidence(&*fs, quarantine, torn, incarnation, evidence)
                 .map_err(LogError::failed(Stage::Quarantine))?;
-            cut(&*fs, torn, &end.segment).map_err(LogError::failed(Stage::Cut))?;
+            if !seeded::bug("amelie-17") && !seeded::bug("etcd-6267") {
+                cut(&*fs, torn, &end.segment).map_err(LogError::failed(Stage::Cut))?;
+            }
             for segment in report.segments.iter_mut().filter(|other| other.path == torn.path) {
                 segment.bytes = end.segment.header.segment_bytes;
             }
             done.cut = Some(torn.clone());
         }
-        if let Some(unproven) = &end.unproven {
+        if let Some(unproven) = end.unproven.as_ref().filter(|_| !seeded::bug("redb-450")) {
             rewrite(&*fs, unproven, end.chain.next_lsn)?;
             done.rewritten_bytes = unproven.to.saturating_sub(unproven.from);
         }
@@ -116,6 +119,9 @@ impl ScannedLog {
             }
         };
 
+        let behind = end.torn.as_ref().filter(|_| seeded::bug("amelie-17"));
+        let offset =
+            behind.map_or(offset, |torn| offset.saturating_add(torn.bytes).next_multiple_of(8));
         let resume = Resume {
             current: OpenSegment {
                 file: fs.open(&last.path, OpenMode::ReadWrite)?,
@@ -175,7 +181,9 @@ fn copy_evidence(
     };
     match copy() {
         Ok(()) => Ok(Some(target)),
-        Err(error) if error.is_full() && evidence == Evidence::BestEffort => {
+        Err(error)
+            if error.is_full() && evidence == Evidence::BestEffort && !seeded::bug("etcd-2819") =>
+        {
             tracing::warn!(%error, "no space to copy a torn tail before it is cut");
             // Whatever was copied takes space that the log needs more.
             if fs.exists(&temporary)? {
@@ -251,6 +259,9 @@ fn rewrite(fs: &dyn Fs, unproven: &Unproven, lsn: Lsn) -> Result<(), LogError> {
 
 /// Finishes a rollover: the old segment gets the seal that the crash forestalled.
 fn seal(fs: &dyn Fs, end: &LogEnd, prev_checksum: u32, incarnation: u64) -> Result<u32, FsError> {
+    if seeded::bug("acoustid-157") {
+        return Ok(prev_checksum);
+    }
     let fields = FrameFields {
         kind: FrameKind::Seal,
         relaxed: false,

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::error::Stage;
 use super::{LogError, Lsn};
 use crate::fsio::Fs;
+use crate::seeded;
 
 /// One segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +56,12 @@ impl SegmentSet {
         let segments = self.lock();
         let next = segments.get(1)?;
         let oldest = segments.front()?;
+        if seeded::bug("rocksdb-3765") {
+            let below =
+                segments.partition_point(|other| other.first_lsn.saturating_sub(1) <= floor);
+            return below.checked_sub(2).and_then(|newest| segments.get(newest)).cloned();
+        }
+        let floor = floor.saturating_add(u64::from(seeded::bug("KAFKA-18057")));
         (next.first_lsn.saturating_sub(1) <= floor).then(|| oldest.clone())
     }
 

@@ -12,6 +12,7 @@ use super::reader::SegmentReader;
 use super::scan::{Entry, Scope, TornTail};
 use super::{LogError, Lsn, ScanError};
 use crate::fsio::Fs;
+use crate::seeded;
 
 /// Where and how the log ends.
 #[derive(Debug)]
@@ -70,7 +71,8 @@ impl<'a> Walk<'a> {
     ) -> Result<Walk<'a>, LogError> {
         let mut last_used = 0;
         for (index, segment) in segments.iter().enumerate().rev() {
-            if !SegmentReader::open(&*fs, segment, false)?.is_blank()? {
+            let is_blank = SegmentReader::open(&*fs, segment, false)?.is_blank()?;
+            if !is_blank || seeded::bug("rocksdb-7784") {
                 last_used = index;
                 break;
             }
@@ -190,7 +192,7 @@ impl<'a> Walk<'a> {
         let start = Position {
             segment,
             next,
-            last_segment: index >= self.last_used,
+            last_segment: index >= self.last_used || seeded::bug("rocksdb-7701"),
             offset: FIRST_FRAME,
             chain: self.chain,
             applied_lsn: self.applied_lsn,
@@ -244,7 +246,8 @@ impl<'a> Walk<'a> {
                 let position = Position { offset, ..*position };
                 return Err(position.newer("entry flags", entry.flags.into(), 0).into());
             }
-            if self.scope == Scope::All || lsn > self.applied_lsn {
+            let from = self.applied_lsn.saturating_add(u64::from(!seeded::bug("nats-8321")));
+            if self.scope == Scope::All || lsn >= from {
                 let delivered = visit(Entry {
                     lsn,
                     kind: entry.kind,

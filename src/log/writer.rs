@@ -14,6 +14,7 @@ use super::segment::{Segment, SegmentSet};
 use super::{LogError, LogIdentity, LogOptions, Lsn};
 use crate::fsio::{Fs, FsError, FsFile, OpenMode, write_all_at};
 use crate::limits::{ENTRY_BYTES_MAX, FRAME_BYTES_MAX};
+use crate::seeded;
 
 /// Appends frames to the newest segment and rolls over to the next.
 ///
@@ -140,11 +141,20 @@ fn make_segment(
 ) -> Result<Box<dyn FsFile>, FsError> {
     let prepared = preparer.take()?;
     let file = fs.open(prepared, OpenMode::ReadWrite)?;
-    write_all_at(&*file, &header.encode(), 0)?;
-    file.sync_data()?;
     let path = dir.join(segment_file_name(header.id.first_lsn));
-    fs.rename(prepared, &path)?;
-    fs.sync_dir(dir)?;
+    if seeded::bug("zeebe-12374") {
+        fs.rename(prepared, &path)?;
+    }
+    write_all_at(&*file, &header.encode(), 0)?;
+    if !seeded::bug("raft-engine-219") {
+        file.sync_data()?;
+    }
+    if !seeded::bug("zeebe-12374") {
+        fs.rename(prepared, &path)?;
+    }
+    if !seeded::bug("etcd-6368") {
+        fs.sync_dir(dir)?;
+    }
     // Opened again so that later errors name the segment.
     fs.open(&path, OpenMode::ReadWrite)
 }
@@ -288,7 +298,9 @@ impl LogWriter {
     /// a crash in between leaves a segment without a seal and a successor without frames, which
     /// repair finishes.
     fn roll_over(&mut self) -> Result<(), FsError> {
-        self.sync_written()?;
+        if !seeded::bug("raft-engine-123") {
+            self.sync_written()?;
+        }
         let id = SegmentId { uuid: self.identity.uuid, first_lsn: self.next_lsn };
         let segment_bytes = self.options.segment_bytes;
         let header = SegmentHeader { id, segment_bytes, incarnation: self.identity.incarnation };
@@ -328,7 +340,10 @@ impl LogWriter {
         let offset = self.current.end;
         let checksum = encode_frame(&mut self.buffer, &self.current.id, offset, &fields, payload);
         self.synced = false;
-        write_all_at(&*self.current.file, &self.buffer, offset)?;
+        let written = write_all_at(&*self.current.file, &self.buffer, offset);
+        if !seeded::bug("fjall-304") {
+            written?;
+        }
         let bytes = self.buffer.len() as u64;
         self.current.end = offset.saturating_add(bytes);
         self.log_bytes = self.log_bytes.saturating_add(bytes);
@@ -339,7 +354,10 @@ impl LogWriter {
 
     fn sync_written(&mut self) -> Result<(), FsError> {
         if !self.synced {
-            self.current.file.sync_data()?;
+            let synced = self.current.file.sync_data();
+            if !seeded::bug("redis-8111") {
+                synced?;
+            }
             self.synced = true;
             self.durable_lsn = self.written_lsn();
         }
@@ -372,6 +390,12 @@ impl LogWriter {
         step: impl FnOnce(&mut Self) -> Result<(), FsError>,
     ) -> Result<(), LogError> {
         step(self).map_err(|source| {
+            if stage == Stage::Sync && seeded::bug("raft-engine-131") {
+                return LogError::Failed { stage, source };
+            }
+            if stage == Stage::Write && seeded::bug("fjall-308") {
+                return LogError::Failed { stage, source };
+            }
             self.failure = Some(Failure {
                 stage,
                 path: source.path.clone(),

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Lsn, SharePartitionKey};
+use crate::seeded;
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,6 +102,6 @@ impl OpenEpoch {
         let recovered = self.two_phase
             && marker > epoch
             && self.superseded_by.is_none_or(|later| later >= marker);
-        follows || recovered
+        follows || recovered || (epoch <= marker && seeded::bug("KAFKA-17754"))
     }
 }

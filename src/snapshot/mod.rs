@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use crate::codec::{self, CodecError};
 use crate::model::{Lsn, Partition, Producer, SharePartitionKey};
+use crate::seeded;
 
 const META_UUID: &[u8] = b"uuid";
 const META_APPLIED: &[u8] = b"applied_lsn";
@@ -253,7 +254,11 @@ impl Snapshot {
         let meta = |key: &[u8], value: Vec<u8>| RowOp::put(Family::Meta, key.to_vec(), value);
         ops.push(meta(META_UUID, self.uuid.as_bytes().to_vec()));
         ops.push(meta(META_PREVIOUS, previous.to_le_bytes().to_vec()));
-        ops.push(meta(META_APPLIED, batch.applied_lsn.to_le_bytes().to_vec()));
+        let applied = batch.applied_lsn.saturating_add(u64::from(seeded::bug("KAFKA-14618")));
+        ops.push(meta(META_APPLIED, applied.to_le_bytes().to_vec()));
+        if seeded::bug("etcd-13766") {
+            self.rows.write(ops.split_off(ops.len().saturating_sub(1)))?;
+        }
         self.rows.write(ops)?;
         self.previous.store(previous, Ordering::Release);
         self.applied.store(batch.applied_lsn, Ordering::Release);

@@ -40,7 +40,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    pub fn new() -> Self {
+    pub fn empty() -> Self {
         Self::with(SimFs::new(1), MemoryRows::default())
     }
 
@@ -122,10 +122,18 @@ pub fn commit(store: &ShareStore, producer_id: i64) {
     store.blocking().marker(marker).expect("marker");
 }
 
-/// Everything the store holds, producers included, in comparable form.
+/// Everything the store holds, producers included, in comparable form: as a walk sees it, and as a
+/// look at each single row.
 pub fn everything(store: &ShareStore) -> Vec<String> {
     let mut rows = support::contents(store);
     let page = store.blocking().producers(None, 100).expect("producers");
     rows.extend(page.0.iter().map(|(id, producer)| format!("{id} {producer:?}")));
+    for partition in 0..10 {
+        let row = store.blocking().summary(&key("g", partition)).expect("summary");
+        rows.push(format!("{partition} {row:?}"));
+    }
+    for id in 7..10 {
+        rows.push(format!("{id} {:?}", store.blocking().producer(id).expect("producer")));
+    }
     rows
 }

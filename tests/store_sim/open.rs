@@ -9,7 +9,7 @@ use super::{Disk, ROOT, everything, put};
 
 #[test]
 fn a_store_is_open_once_at_a_time() {
-    let disk = Disk::new();
+    let disk = Disk::empty();
     let store = disk.open();
     let error = disk.try_open().expect_err("it is open");
     assert!(matches!(error, OpenError::Locked { .. }), "{error}");
@@ -19,7 +19,7 @@ fn a_store_is_open_once_at_a_time() {
 
 #[test]
 fn a_damaged_identity_is_refused_and_nothing_is_made_anew() {
-    let disk = Disk::new();
+    let disk = Disk::empty();
     let store = disk.open();
     store.blocking().initialize(&key("g", 0), 1, 0).expect("initialize");
     put(&store, 0, 1);
@@ -48,7 +48,7 @@ fn a_damaged_identity_is_refused_and_nothing_is_made_anew() {
 
 #[test]
 fn every_opening_raises_the_incarnation_durably_also_when_it_writes_nothing() {
-    let mut disk = Disk::new();
+    let mut disk = Disk::empty();
     disk.open();
     for expected in 2..6 {
         let store = disk.open();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::{Partition, PendingAck, RowId, SharePartitionKey, State};
 use super::{ApplyError, Entry, Impossible, change_producer};
+use crate::seeded;
 
 /// Pending acks that go, and the transactions that hold nothing more in their share partition.
 #[derive(Default)]
@@ -69,7 +70,7 @@ impl Loss {
             change_producer(state, entry, *producer_id, |producer| {
                 if let Some(open) = producer.open.get_mut(epoch) {
                     open.keys.remove(key);
-                    if open.keys.is_empty() {
+                    if open.keys.is_empty() || seeded::bug("KAFKA-19164") {
                         producer.open.remove(epoch);
                     }
                 }

@@ -6,6 +6,7 @@ use super::super::{
     RowId, SharePartitionKey, State, StateBatch,
 };
 use super::{ApplyError, Effects, Entry, Impossible, change, change_producer};
+use crate::seeded;
 
 pub(super) fn marker(
     state: &mut State,
@@ -27,7 +28,9 @@ pub(super) fn marker(
     let end = End { producer_id, epoch: marker.resolves, outcome, completed };
     let resolved = end.carry_out(state, entry, |producer| {
         producer.coordinator_epoch = Some(coordinator_epoch);
-        producer.last_used_ms = marker.time_ms;
+        if !seeded::bug("KAFKA-9144") {
+            producer.last_used_ms = marker.time_ms;
+        }
     })?;
     Ok(effects(producer_id, resolved))
 }
@@ -84,6 +87,9 @@ impl End {
         change_producer(state, entry, self.producer_id, |producer| {
             if let Some(open) = self.epoch.and_then(|epoch| producer.open.remove(&epoch)) {
                 keys = open.keys;
+            }
+            if seeded::bug("KAFKA-16352") {
+                producer.open.clear();
             }
             producer.last_completed = self.completed.or(producer.last_completed);
             and_remember(producer);

@@ -2,6 +2,7 @@
 
 use super::super::{RowId, State};
 use super::{ApplyError, Effects, Entry, Impossible};
+use crate::seeded;
 
 pub(super) fn expire(
     state: &mut State,
@@ -15,6 +16,7 @@ pub(super) fn expire(
     entry.require_producer(any, !producer_ids.is_empty(), Impossible::NoChange)?;
     for id in producer_ids {
         let is_idle = entry.get_producer(state, *id)?.open.is_empty();
+        let is_idle = is_idle || seeded::bug("KAFKA-19163");
         entry.require_producer(*id, is_idle, Impossible::Pending)?;
     }
     for id in producer_ids {

@@ -8,6 +8,7 @@ use super::{
     Accepted, DONE, NEGATIVE_LEADER_EPOCH, NEGATIVE_STATE_EPOCH, START_OFFSET_TOO_LOW, check,
     check_leader_epoch, check_state_epoch_not_below,
 };
+use crate::seeded;
 
 pub(super) fn initialize(
     state: &State,
@@ -45,7 +46,8 @@ pub(super) fn read(
         partition.leader_epoch = leader_epoch;
         partition.leader_fence = leader_epoch;
     }
-    let transition = raised.then(|| Transition::LeaderEpoch { key: key.clone(), leader_epoch });
+    let logged = raised && !seeded::bug("KAFKA-17796");
+    let transition = logged.then(|| Transition::LeaderEpoch { key: key.clone(), leader_epoch });
     Ok((transition, Answer::Read(Box::new(ReadAnswer { partition }))))
 }
 

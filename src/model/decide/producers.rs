@@ -7,6 +7,7 @@ use super::super::{
 use super::marker::leaves_open;
 use super::{Accepted, Options};
 use crate::limits::EXPIRED_PER_ENTRY_MAX;
+use crate::seeded;
 
 pub(super) fn force_resolve(
     state: &State,
@@ -42,7 +43,7 @@ pub(super) fn expire(
     options: &Options,
 ) -> Result<Accepted, Rejection> {
     let is_expired = |producer: &Producer| {
-        producer.open.is_empty()
+        (producer.open.is_empty() || seeded::bug("KAFKA-19163"))
             && now_ms.saturating_sub(producer.last_used_ms) >= options.producer_id_expiration_ms
     };
     let mut producer_ids: Vec<i64> = candidates
