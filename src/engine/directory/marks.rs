@@ -41,7 +41,7 @@ impl Directory {
             return Err(not_a_store(root, reason));
         }
         fsio::write_durably(&*fs, root, COPYING, b"this copy is not finished\n")?;
-        let directory = Self { fs, root: root.to_owned(), _lock: None };
+        let directory = Self { fs, root: root.to_owned(), _locks: Vec::new() };
         for dir in [directory.wal(), directory.quarantine()] {
             directory.fs.create_dir(&dir)?;
         }
