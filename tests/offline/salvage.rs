@@ -6,7 +6,7 @@ use sharestate::{Condition, OpenError, RepairError, Salvaged, ShareStore};
 use std::path::Path;
 
 use crate::sim::{Disk, Killed, OPEN_PRODUCER, frames, killed, marker, works_on};
-use crate::support::contents;
+use crate::support::{batch, contents, key, write};
 
 /// Salvages and answers what was promised before: the LSN that is kept, and whether it loses.
 fn salvage(disk: &Disk, context: &str) -> (u64, bool) {
@@ -188,4 +188,36 @@ fn a_full_or_failing_disk_stops_a_salvage_before_anything_is_changed() {
     disk.fs.fail(Fault { when: When::Op(FsOp::SyncDir), errno: ENOSPC, repeat: Repeat::Sticky });
     disk.plan().expect("plan").salvage(false).expect_err("no directory sync");
     assert_eq!(disk.wal(), before.0, "nothing was cut");
+}
+
+#[test]
+fn a_frame_of_another_history_of_the_same_store_is_not_kept() {
+    // Two histories go on from one image, with entries of the same sizes at the same places.
+    let Killed { disk, last, .. } = killed(true);
+    let histories = [2, 4].map(|state| {
+        let disk = disk.same();
+        let store = disk.open().expect("open");
+        for offset in [7_000, 7_001] {
+            let batches = [batch(offset, offset, state, 1)];
+            store.blocking().write(&key("g", 0), write(&batches)).expect("write");
+        }
+        let image = disk.same();
+        let state = contents(&store);
+        drop(store);
+        (image, state)
+    });
+    let second = |disk: &Disk| {
+        let found = frames(&disk.wal()).into_iter();
+        found.filter(|frame| frame.entries > 0).find(|frame| frame.first_lsn == last + 2).unwrap()
+    };
+    let [(ours, state), (theirs, _)] = histories;
+    let frame = second(&ours);
+    assert_eq!(frame.offset, second(&theirs).offset, "the same place");
+    works_on(&ours.same(), &state, "our own");
+    let other = theirs.wal()[&frame.file].clone();
+    ours.change(&frame.file, |bytes| {
+        bytes[frame.offset..].copy_from_slice(&other[frame.offset..]);
+    });
+    let (kept, loses) = salvage(&ours, "another history");
+    assert_eq!((kept, loses), (last + 1, true));
 }

@@ -128,6 +128,16 @@ fn a_crash_within_a_backup_leaves_the_source_and_nothing_that_passes_for_a_backu
     let check = |image: &Disk, context: &str| {
         let now = (image.wal(), image.files("/store"));
         assert!(now == source, "{context}: the source is untouched");
+        // Finished or not, it is never opened as a store.
+        match image.same().open_at(COPY) {
+            Ok(store) => assert!(store.recovery().created, "{context}: nothing was there yet"),
+            Err(
+                OpenError::Unfinished { .. }
+                | OpenError::NotAStore { .. }
+                | OpenError::Backup { .. },
+            ) => {}
+            Err(error) => panic!("{context}: {error}"),
+        }
         match restore(image) {
             Ok(_) => {
                 let store = image.open_at(BACK).expect("open");
