@@ -1,12 +1,17 @@
 //! What a salvage keeps is the longest prefix that is provable, and it says what it loses.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use sharestate::codec;
 use sharestate::fsio::sim::{ENOSPC, Fault, Repeat, When};
 use sharestate::fsio::{Fs, FsOp};
+use sharestate::log::{Batch, LogOptions, Prepare, Scope, scan};
+use sharestate::model::{Transition, WriteTransition};
 use sharestate::{Condition, OpenError, RepairError, Salvaged, ShareStore};
-use std::path::Path;
 
-use crate::sim::{Disk, Killed, OPEN_PRODUCER, frames, killed, marker, works_on};
-use crate::support::{batch, contents, key, write};
+use crate::sim::{Disk, Killed, OPEN_PRODUCER, RawFrame, frames, killed, marker, works_on};
+use crate::support::{batch, contents, key};
 
 /// Salvages and answers what was promised before: the LSN that is kept, and whether it loses.
 fn salvage(disk: &Disk, context: &str) -> (u64, bool) {
@@ -190,33 +195,45 @@ fn a_full_or_failing_disk_stops_a_salvage_before_anything_is_changed() {
     assert_eq!(disk.wal(), before.0, "nothing was cut");
 }
 
+/// Appends two frames, each with a write of this state, as some opening of the store would.
+fn append(disk: &Disk, last: u64, state: i8) -> Vec<RawFrame> {
+    let uuid = disk.plan().expect("plan").identity().uuid;
+    let fs = Arc::new(disk.fs.clone());
+    let wal = Path::new("/store/wal");
+    let log = scan::<()>(fs, wal, uuid, 0, Scope::All, &mut |_| Ok(())).expect("scan");
+    let options = LogOptions { segment_bytes: 4 << 10, relaxed: false, prepare: Prepare::Inline };
+    let (mut log, _) = log.repair(Path::new("/store/quarantine"), 9, options).expect("repair");
+    for offset in [7_000, 7_001] {
+        let write = Transition::Write(WriteTransition {
+            key: key("g", 0),
+            start_offset: 0,
+            delivery_complete_count: 0,
+            batches: vec![batch(offset, offset, state, 1)],
+            time_ms: 1,
+        });
+        let mut body = Vec::new();
+        let (kind, version) = codec::encode_transition(&write, &mut body).expect("encode");
+        let mut entries = Batch::new(log.next_lsn());
+        entries.push(kind as u16, version, &body);
+        log.append(&entries).expect("append");
+        log.sync().expect("sync");
+    }
+    drop(log);
+    let found = frames(&disk.wal()).into_iter();
+    found.filter(|frame| frame.entries > 0 && frame.first_lsn > last).collect()
+}
+
 #[test]
 fn a_frame_of_another_history_of_the_same_store_is_not_kept() {
     // Two histories go on from one image, with entries of the same sizes at the same places.
     let Killed { disk, last, .. } = killed(true);
-    let histories = [2, 4].map(|state| {
-        let disk = disk.same();
-        let store = disk.open().expect("open");
-        for offset in [7_000, 7_001] {
-            let batches = [batch(offset, offset, state, 1)];
-            store.blocking().write(&key("g", 0), write(&batches)).expect("write");
-        }
-        let image = disk.same();
-        let state = contents(&store);
-        drop(store);
-        (image, state)
-    });
-    let second = |disk: &Disk| {
-        let found = frames(&disk.wal()).into_iter();
-        found.filter(|frame| frame.entries > 0).find(|frame| frame.first_lsn == last + 2).unwrap()
-    };
-    let [(ours, state), (theirs, _)] = histories;
-    let frame = second(&ours);
-    assert_eq!(frame.offset, second(&theirs).offset, "the same place");
-    works_on(&ours.same(), &state, "our own");
-    let other = theirs.wal()[&frame.file].clone();
-    ours.change(&frame.file, |bytes| {
-        bytes[frame.offset..].copy_from_slice(&other[frame.offset..]);
+    let (ours, theirs) = (disk.same(), disk.same());
+    let (frame, other) = (append(&ours, last, 2)[1].clone(), append(&theirs, last, 4)[1].clone());
+    assert_eq!((&frame.file, frame.offset), (&other.file, other.offset), "the same place");
+    assert_eq!(ours.plan().expect("plan").condition(), &Condition::Whole);
+    let bytes = theirs.wal()[&other.file].clone();
+    ours.change(&frame.file, |ours| {
+        ours[frame.offset..].copy_from_slice(&bytes[frame.offset..]);
     });
     let (kept, loses) = salvage(&ours, "another history");
     assert_eq!((kept, loses), (last + 1, true));
