@@ -168,7 +168,7 @@ impl<'a> Repair<'a> {
                     TailVerdict::Torn(torn) => Condition::Torn(torn.clone()),
                     TailVerdict::End => Condition::Whole,
                 };
-                self.scanned = Some(scanned);
+                self.scanned = Some(*scanned);
                 condition
             }
             Judged::Damaged(damage) => Condition::Damaged(damage),
@@ -274,7 +274,7 @@ pub(super) fn log_options(identity: &Identity) -> LogOptions {
 /// What a look at a whole store tells.
 pub(super) enum Judged {
     /// Snapshot and log are whole and fit together, but for a torn tail.
-    Sound(ScannedLog),
+    Sound(Box<ScannedLog>),
     /// They are not.
     Damaged(Box<Damage>),
 }
@@ -310,7 +310,7 @@ pub(super) fn judge(
         },
     );
     let error = match scanned.map_err(scan_error) {
-        Ok(scanned) => return Ok(Judged::Sound(scanned)),
+        Ok(scanned) => return Ok(Judged::Sound(Box::new(scanned))),
         Err(error) => error,
     };
     if error.class() != ErrorClass::Corrupt {
