@@ -34,13 +34,18 @@ fn explore(reference: &Reference, round: u64, progress: &Progress) -> usize {
             }
             let outcome = run(&world, &reference.steps);
             reference.assert_same_calls(&world, *call);
-            for model in models(round << 32 | call << 1 | u64::from(before)) {
+            let models = models(round << 32 | call << 1 | u64::from(before));
+            let last = models[2 + usize::from(before)];
+            for model in models {
                 let image = world.power_cut(model);
                 let context = || {
                     let seed = reference.seed;
                     format!("RW-1 seed {seed}, power_cut({model:?})\n{}", world.fs.story())
                 };
                 reference.check(&image, reference.allowed(outcome.answered), &context);
+                if model == last {
+                    world.power_cut(model).goes_on(&context);
+                }
                 states.fetch_add(1, Ordering::Relaxed);
                 progress.count();
             }

@@ -6,7 +6,6 @@ use sharestate::OpenError;
 use sharestate::fsio::FsOp;
 use sharestate::fsio::sim::{Call, ENOSPC, Fault, Repeat, When};
 use sharestate::log::LogError;
-use sharestate::model::Command;
 
 use crate::judged;
 use crate::reference::Reference;
@@ -72,7 +71,7 @@ fn a_full_disk_fails_only_whom_it_concerns_and_works_again_when_there_is_room() 
             let freed = full.restart();
             judged.check_image(&freed.restart(), &reference, &context);
             judged.check(&world, &reference, *call, &context);
-            goes_on(&freed);
+            freed.goes_on(&context);
             cases.fetch_add(1, Ordering::Relaxed);
         }
     });
@@ -83,16 +82,4 @@ fn a_full_disk_fails_only_whom_it_concerns_and_works_again_when_there_is_room() 
         refused_full.into_inner()
     );
     assert!(opened_full.into_inner() > 500);
-}
-
-/// A store that takes commands, and keeps them.
-fn goes_on(world: &World) {
-    let key = sharestate::SharePartitionKey::new("after", uuid::Uuid::from_u128(2), 0);
-    let key = key.expect("valid");
-    let store = world.open().expect("there is room");
-    let command = Command::Initialize { key: key.clone(), state_epoch: 1, start_offset: 5 };
-    store.blocking().execute(command).expect("there is room");
-    drop(store);
-    let again = world.restart().open().expect("opens");
-    assert_eq!(again.blocking().summary(&key).expect("read").start_offset, 5);
 }

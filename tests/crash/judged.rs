@@ -176,6 +176,8 @@ impl Judged {
         ];
         for (name, image) in &images {
             self.check_image(image, reference, &|| format!("{name}: {}", context()));
+            // What it found may never have left the page cache before: now it is durable.
+            image.goes_on(&|| format!("{name}: {}", context()));
         }
         images.len()
     }

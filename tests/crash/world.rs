@@ -148,6 +148,20 @@ impl World {
         files.map(|path| (number(&path).expect("a number"), path)).collect()
     }
 
+    /// The store opens, takes a command, and still has everything after the next power cut.
+    pub fn goes_on(&self, context: &dyn Fn() -> String) {
+        let fail = |error: String| -> ! { panic!("does not go on: {error}\n{}", context()) };
+        let store = self.open().unwrap_or_else(|error| fail(error.to_string()));
+        let key = SharePartitionKey::new("after", Uuid::from_u128(2), 0).expect("valid");
+        let command = Command::Initialize { key, state_epoch: 1, start_offset: 5 };
+        let told = store.blocking().execute(command);
+        told.unwrap_or_else(|error| fail(error.to_string()));
+        let before = state_of(&store);
+        let cut = self.power_cut(PageModel::UnsyncedLost);
+        let store = cut.open().unwrap_or_else(|error| fail(error.to_string()));
+        assert_eq!(state_of(&store), before, "{}", context());
+    }
+
     /// Every file with its content, to show that nothing was touched.
     pub fn tree(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
         let files = self.fs.files().into_iter();
