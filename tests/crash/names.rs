@@ -89,6 +89,24 @@ fn a_recovery_syncs_every_name_before_it_serves() {
     println!("recoveries={recoveries} changed-names={changed} violations=0");
 }
 
+#[test]
+fn a_creation_that_was_killed_leaves_no_name_that_the_next_one_does_not_sync() {
+    let reference = Reference::of(1, rw1::steps(1), world(1));
+    let creation =
+        reference.mutating_calls().into_iter().take_while(|c| *c <= reference.answered[0]);
+    let mut killed = 0;
+    for call in creation {
+        let world = world(1);
+        world.fs.crash_before(call);
+        assert!(world.open().is_err());
+        // The machine stays up, so what was made is seen and believed.
+        let again = world.restart();
+        again.goes_on(&|| format!("killed before call {call}\n{}", world.fs.story()));
+        killed += 1;
+    }
+    println!("killed-creations={killed} lost=0");
+}
+
 /// Each un-synced name lost alone, each pair of them lost, and each alone kept.
 fn losses(names: usize) -> Vec<Keep> {
     let single = (0..names).map(|lost| Keep::except([lost]));
