@@ -1,9 +1,10 @@
 //! Segments that come back after a purge, and segments that are gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use sharestate::log::LogError;
+use sharestate::snapshot::MemoryRows;
 use sharestate::{ErrorClass, OpenError, ShareStore};
 
 use crate::reference::Reference;
@@ -14,6 +15,8 @@ use crate::world::World;
 struct Moments {
     reference: Reference,
     images: Vec<World>,
+    /// What the snapshot held before its last checkpoint, at every moment.
+    older_rows: Vec<MemoryRows>,
     /// Every segment that ever was, with its last content.
     ever: BTreeMap<PathBuf, Vec<u8>>,
     /// And with what it held when it was half written.
@@ -28,6 +31,7 @@ impl Moments {
         let mut moments = Self {
             reference,
             images: vec![world.restart()],
+            older_rows: vec![world.rows.fork()],
             ever: BTreeMap::new(),
             younger: BTreeMap::new(),
         };
@@ -40,6 +44,11 @@ impl Moments {
                 moments.ever.insert(path, content);
             }
             let step = &moments.reference.steps[number];
+            let older = match step {
+                Step::Checkpoint => world.rows.fork(),
+                Step::Commands(_) => moments.older_rows[number].clone(),
+            };
+            moments.older_rows.push(older);
             world.step(&store, number, step).expect("no fault");
             moments.images.push(world.restart());
         }
@@ -104,6 +113,24 @@ fn a_purged_segment_that_comes_back_is_never_replayed() {
     }
     println!("resurrected-segment-cases={cases} purges={purges} replayed=0");
     assert!(cases >= 200 && purges >= 2);
+}
+
+#[test]
+fn the_log_reaches_back_to_the_checkpoint_before_the_last() {
+    let moments = Moments::of(7);
+    let (mut cases, mut last_lsns) = (0, BTreeSet::new());
+    for (steps, older) in moments.older_rows.iter().enumerate() {
+        let image = moments.images[steps].restart();
+        let rows = older.fork_on(&image.fs);
+        let image = World::with(image.fs, rows, image.options);
+        let context = || format!("after {steps} steps, the last checkpoint is lost");
+        moments.reference.check(&image, steps..=steps, &context);
+        let store = image.open().expect("opens");
+        last_lsns.insert(store.recovery().snapshot_lsn);
+        cases += 1;
+    }
+    println!("lost-checkpoint-cases={cases} older-snapshots={}", last_lsns.len());
+    assert!(last_lsns.len() >= 3, "{last_lsns:?}");
 }
 
 /// The log of about ten small segments from which nothing was purged.
