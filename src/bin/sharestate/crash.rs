@@ -69,6 +69,8 @@ pub struct Plan {
     pub ops: Option<u64>,
     /// Half a frame is left behind the log's end, as by a power cut.
     pub tear: bool,
+    /// RocksDB loses its newest batch, from which the log must heal it.
+    pub lose_checkpoint: bool,
     /// Idle producers expire while the child works, which then leaves transactions alone.
     pub expiring: bool,
     /// Percentage of open transactions that get no marker after the recovery.
@@ -85,6 +87,7 @@ impl Plan {
             until,
             ops: None,
             tear: false,
+            lose_checkpoint: false,
             expiring: false,
             leave_open: 0,
             pause: None,
@@ -142,6 +145,9 @@ impl Campaign {
         let mut rng = Rng::new(self.seed, &[number.into(), u64::MAX - 1]);
         if plan.tear {
             round.torn_by_parent = self.tear(&mut rng)?;
+        }
+        if plan.lose_checkpoint {
+            round.lost_checkpoints = u64::from(tear::lose_checkpoint(&self.dir)?);
         }
         if let Some(copy) = &self.evidence {
             evidence::copy(&self.dir, copy)?;
@@ -204,7 +210,8 @@ impl Campaign {
         let Some(faults) = &plan.faults else { return Ok(()) };
         round.faults = faults.injected()?;
         round.failed = told.failed;
-        round.poisoned = u64::from(told.poisoned);
+        let is_poisoned = told.poisoned == Some(true);
+        round.poisoned = u64::from(is_poisoned);
         round.unopened = u64::from(told.unopened.is_some());
         let mut blame = |text: String| {
             round.wrong += 1;
@@ -215,10 +222,10 @@ impl Campaign {
         {
             blame(format!("a failing disk is no {class} error: {error}"));
         }
-        if told.unknown > 0 && !told.poisoned {
+        if told.unknown > 0 && told.poisoned == Some(false) {
             blame("an outcome is unknown and the store was not poisoned".to_owned());
         }
-        let did_fail = told.failed > 0 || told.poisoned || told.unopened.is_some();
+        let did_fail = told.failed > 0 || is_poisoned || told.unopened.is_some();
         if did_fail && (round.faults == 0 || faults.are_harmless()) {
             blame(format!("nothing serious was injected, yet: {told:?}"));
         }

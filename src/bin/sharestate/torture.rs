@@ -133,6 +133,7 @@ impl<'a> Torture<'a> {
         let plan = Plan {
             tear: rng.chance(30),
             expiring: rng.chance(10),
+            lose_checkpoint: rng.chance(20),
             leave_open: if rng.chance(50) { 40 } else { 0 },
             tamper: self.args.tamper.filter(|_| number == self.args.rounds),
             ..Plan::kill(When::After(until))

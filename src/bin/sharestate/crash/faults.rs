@@ -9,6 +9,10 @@ use crate::failure::Failure;
 /// Names the shim when it is not beside the program.
 pub const SHIM_VARIABLE: &str = "SHARESTATE_FAULTSHIM";
 
+/// Where the shim takes its rules from, and where it tells what it did.
+const PLAN: &str = "FAULTSHIM_PLAN";
+const LOG: &str = "FAULTSHIM_LOG";
+
 const FILE_NAME: &str = "faultshim.so";
 
 /// Not for good: whoever repeats an interrupted call, as everybody must, would do so for ever.
@@ -95,8 +99,8 @@ impl Faults {
         command
             .env("LD_PRELOAD", &self.shim)
             .env("FAULTSHIM_DIR", &self.dir)
-            .env("FAULTSHIM_LOG", &self.log)
-            .env("FAULTSHIM_PLAN", &self.plan)
+            .env(LOG, &self.log)
+            .env(PLAN, &self.plan)
             .env("FAULTSHIM_SEED", self.seed.to_string());
         Ok(())
     }
@@ -133,6 +137,16 @@ impl Faults {
             Failure::cannot_run(format!("{shim} was not loaded: it wrote no {log}: {error}"))
         })
     }
+}
+
+/// In the child: whether every sync fails from here on.
+pub fn no_sync_succeeds() -> bool {
+    let plan = std::env::var(PLAN).unwrap_or_default();
+    let mut rules = plan.split(',').filter(|rule| rule.starts_with("sync:"));
+    // With several, the log does not tell which of them has struck.
+    let (Some(rule), None) = (rules.next(), rules.next()) else { return false };
+    let log = || std::env::var_os(LOG).and_then(|path| std::fs::read_to_string(path).ok());
+    rule.ends_with('+') && log().is_some_and(|log| log.contains("fault sync "))
 }
 
 fn find(given: Option<&Path>) -> Result<PathBuf, Failure> {

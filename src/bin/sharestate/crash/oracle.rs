@@ -19,6 +19,8 @@ pub struct Oracle {
     flying: BTreeMap<usize, VecDeque<Deed>>,
     /// Failed with an unknown outcome, by consumer.
     unknown: BTreeMap<usize, Vec<Deed>>,
+    /// Consumers that asked for something when no sync could succeed any more.
+    doomed: BTreeSet<usize>,
     pub failures: Failures,
     /// Operations that were answered.
     pub acknowledged: u64,
@@ -36,7 +38,8 @@ pub struct Failures {
     pub failed: u64,
     /// Of these, such as may have happened all the same.
     pub unknown: u64,
-    pub poisoned: bool,
+    /// Whether the store was poisoned, if the child came to its end.
+    pub poisoned: Option<bool>,
     /// Class and text of the error.
     pub unopened: Option<(String, String)>,
 }
@@ -65,6 +68,7 @@ impl Oracle {
             producers: BTreeMap::new(),
             flying: BTreeMap::new(),
             unknown: BTreeMap::new(),
+            doomed: BTreeSet::new(),
             failures: Failures::default(),
             acknowledged: 0,
             staged: 0,
@@ -76,7 +80,10 @@ impl Oracle {
     /// Takes in a line of the child's.
     pub fn hear(&mut self, line: Line) -> Result<(), String> {
         match line {
-            Line::Issue { lane, deed } => {
+            Line::Issue { lane, deed, doomed } => {
+                if doomed {
+                    self.doomed.insert(lane);
+                }
                 let slots = self.ledger.scope(&deed).slots;
                 if let Some(slot) = slots.into_iter().find(|slot| *slot >= self.slots) {
                     return Err(format!("no slot {slot}"));
@@ -91,17 +98,19 @@ impl Oracle {
                     return Ok(());
                 }
                 self.acknowledged += 1;
-                let before = self.unknown.contains_key(&lane).then(|| self.ledger.clone());
+                let must_fail = self.unknown.contains_key(&lane) || self.doomed.contains(&lane);
+                let before = must_fail.then(|| self.ledger.clone());
                 if let Answer::Staged(offsets) = self.judge(&deed, answer) {
                     self.staged += offsets;
                 }
                 if before.is_some_and(|before| before != self.ledger) {
                     self.wrong_answers += 1;
-                    self.notes.push(format!("{deed:?} was answered by a store that had failed"));
+                    self.notes
+                        .push(format!("{deed:?} was answered by a store that could not sync it"));
                 }
             }
             Line::Unopened { class, error } => self.failures.unopened = Some((class, error)),
-            Line::End { poisoned } => self.failures.poisoned = poisoned,
+            Line::End { poisoned } => self.failures.poisoned = Some(poisoned),
         }
         Ok(())
     }
@@ -160,6 +169,7 @@ impl Oracle {
             outcome.invented += strangers;
             self.notes.push(format!("{strangers} share partitions that nobody asked for"));
         }
+        self.doomed.clear();
         let mut unanswered = std::mem::take(&mut self.unknown);
         for (lane, deeds) in std::mem::take(&mut self.flying) {
             unanswered.entry(lane).or_default().extend(deeds);

@@ -22,6 +22,8 @@ pub struct Round {
     pub worked_ms: f64,
     /// Bytes of half a frame that the parent left behind the end of the log.
     pub torn_by_parent: u64,
+    /// RocksDB's newest batch was taken away.
+    pub lost_checkpoints: u64,
     /// Bytes that recovery cut.
     pub torn_bytes: u64,
     pub snapshot_lsn: u64,

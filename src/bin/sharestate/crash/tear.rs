@@ -2,6 +2,7 @@
 //!
 //! A killed process leaves whole frames only: what it wrote is in the page cache. A power cut would
 //! also leave such a frame, of which nothing was ever acknowledged; the next opening has to cut it.
+//! And a RocksDB that has lost its newest batch is healed by the log.
 
 use std::path::Path;
 
@@ -51,4 +52,25 @@ fn last_frame<'a>(id: &SegmentId, bytes: &'a [u8]) -> Option<(&'a [u8], usize)> 
         at = end;
     }
     last.map(|frame| (frame, at))
+}
+
+/// Below this, what RocksDB's log holds is no checkpoint.
+const CHECKPOINT_BYTES_MIN: u64 = 2 << 10;
+
+/// Cuts the last byte of RocksDB's newest log, so that RocksDB drops the batch that it ends with: a
+/// checkpoint. Answers whether there was one.
+pub fn lose_checkpoint(dir: &Path) -> Result<bool, FsError> {
+    let snapshot = dir.join("snapshot");
+    if !RealFs.exists(&snapshot)? {
+        return Ok(false);
+    }
+    let logs = RealFs.list(&snapshot)?.into_iter().filter(|entry| {
+        Path::new(&entry.name).extension().is_some_and(|extension| extension == "log")
+    });
+    let Some(newest) = logs.last().filter(|log| log.len >= CHECKPOINT_BYTES_MIN) else {
+        return Ok(false);
+    };
+    let file = RealFs.open(&snapshot.join(newest.name), OpenMode::ReadWrite)?;
+    file.set_len(newest.len - 1)?;
+    Ok(true)
 }

@@ -109,8 +109,13 @@ pub struct Sum {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
-    /// A consumer is about to ask for this.
-    Issue { lane: usize, deed: Deed },
+    /// A consumer is about to ask for this. `doomed`: no sync succeeds any more.
+    Issue {
+        lane: usize,
+        deed: Deed,
+        #[serde(default)]
+        doomed: bool,
+    },
     /// The oldest unanswered question of the consumer was answered.
     Ack { lane: usize, answer: Answer },
     /// The store could not be opened: class and text of the error.

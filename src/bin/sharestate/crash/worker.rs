@@ -6,6 +6,7 @@ use std::time::Duration;
 use sharestate::blocking::BlockingShareStore;
 use sharestate::{Clock, Options, ShareStore, StoreError, SystemClock};
 
+use super::faults;
 use super::ledger::Ledger;
 use super::rng::Rng;
 use super::shadow::{Row, apply};
@@ -196,7 +197,8 @@ impl Consumer<'_> {
     /// of the next initialize.
     fn take_over(&mut self, slot: usize) -> Result<i32, Failure> {
         let deed = Deed::Plain { slot, op: Op::Read { leader_epoch: self.epoch } };
-        self.pipe.send(&Line::Issue { lane: self.lane, deed })?;
+        let doomed = self.is_failing && faults::no_sync_succeeds();
+        self.pipe.send(&Line::Issue { lane: self.lane, deed, doomed })?;
         let mut next_state_epoch = 1;
         let answer = match self.store.read(&key_of(slot), self.epoch) {
             Ok(read) => {
@@ -212,8 +214,9 @@ impl Consumer<'_> {
 
     /// Says what it is about to do, does it all at once, and says what was answered.
     fn perform(&mut self, deeds: &[Deed]) -> Result<(), Failure> {
+        let doomed = self.is_failing && faults::no_sync_succeeds();
         for deed in deeds {
-            self.pipe.send(&Line::Issue { lane: self.lane, deed: deed.clone() })?;
+            self.pipe.send(&Line::Issue { lane: self.lane, deed: deed.clone(), doomed })?;
         }
         let answers = submit(self.store, deeds)?;
         for (deed, answer) in deeds.iter().zip(answers) {

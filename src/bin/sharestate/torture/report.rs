@@ -28,6 +28,8 @@ pub struct Totals {
     kills: u64,
     recoveries: u64,
     torn_tails: u64,
+    /// Recoveries after RocksDB's newest batch was taken away.
+    lost_checkpoints: u64,
     pauses: u64,
     refused_openers: u64,
     /// Producers forgotten.
@@ -78,6 +80,7 @@ impl Totals {
         self.kills += round.kills;
         self.recoveries += 1;
         self.torn_tails += u64::from(round.torn_bytes > 0);
+        self.lost_checkpoints += round.lost_checkpoints;
         self.pauses += round.pauses;
         self.refused_openers += round.refused_openers;
         self.expired += round.expired;

@@ -17,7 +17,7 @@ fn plain(op: &Op) -> Deed {
 }
 
 fn issue(oracle: &mut Oracle, deed: Deed) {
-    oracle.hear(Line::Issue { lane: 0, deed }).unwrap();
+    oracle.hear(Line::Issue { lane: 0, deed, doomed: false }).unwrap();
 }
 
 fn done(oracle: &mut Oracle, deed: Deed, answer: Answer) {
@@ -246,6 +246,14 @@ fn a_store_that_failed_must_not_acknowledge_a_change_any_more() {
     done(&mut oracle, plain(&initialize()), Answer::Done); // changes nothing
     assert_eq!(oracle.wrong_answers, 0);
     done(&mut oracle, plain(&write(1, 1)), Answer::Done);
+    assert_eq!(oracle.wrong_answers, 1);
+}
+
+#[test]
+fn nothing_is_acknowledged_that_was_asked_for_when_no_sync_could_succeed() {
+    let (mut oracle, _) = oracle_of(&[initialize()]);
+    oracle.hear(Line::Issue { lane: 0, deed: plain(&write(0, 0)), doomed: true }).unwrap();
+    oracle.hear(Line::Ack { lane: 0, answer: Answer::Done }).unwrap();
     assert_eq!(oracle.wrong_answers, 1);
 }
 
