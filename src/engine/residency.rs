@@ -201,10 +201,13 @@ impl Resident {
     /// [`thaw`](Self::thaw).
     pub fn freeze(&mut self, applied_lsn: Lsn) -> CheckpointBatch {
         let mut batch = CheckpointBatch { applied_lsn, ..CheckpointBatch::default() };
-        for id in self.changed.iter().skip(usize::from(seeded::bug("pulsar-26251"))) {
+        for (nth, id) in self.changed.iter().enumerate() {
             if let Some(row) = self.rows.get_mut(id) {
                 row.dirty = false;
                 row.frozen = true;
+            }
+            if nth == 0 && seeded::bug("pulsar-26251") {
+                continue;
             }
             match id {
                 RowId::Partition(key) => {

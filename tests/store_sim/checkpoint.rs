@@ -36,7 +36,7 @@ fn every_changed_row_is_in_the_snapshot_and_no_deleted_one() {
     store.blocking().initialize(&key("g", 8), 1, 0).expect("initialize");
     store.blocking().checkpoint().expect("checkpoint");
     store.blocking().delete(&key("g", 8)).expect("delete");
-    // One producer has only pending acks, one has completed a transaction, one both.
+    // One producer has only pending acks, one has completed a transaction.
     stage(&store, 1, 7, 5);
     stage(&store, 1, 8, 6);
     commit(&store, 8);
@@ -49,6 +49,9 @@ fn every_changed_row_is_in_the_snapshot_and_no_deleted_one() {
     assert_eq!(reopened.recovery().replayed, 0, "all of it comes from the snapshot");
     assert_eq!(everything(&reopened), held);
     assert!(!held.iter().any(|row| row.starts_with("g:") && row.contains(":8 ")));
+    // The fence that no leader has reached yet is there too.
+    let error = reopened.blocking().write(&key("g", 0), write(&[])).expect_err("a stale leader");
+    assert_eq!(error.kafka_code(), Some(74), "{error}");
 }
 
 fn put_at_epoch_two(store: &sharestate::ShareStore) {
