@@ -13,6 +13,7 @@ use sharestate::{ErrorClass, Poison, StoreError};
 
 use crate::judged::{self, Judged};
 use crate::reference::{Reference, run};
+use crate::rw1;
 use crate::scale;
 use crate::world::{StepError, World};
 
@@ -32,7 +33,7 @@ fn phase(reference: &Reference, call: &Call) -> &'static str {
     match steps {
         0 => "open",
         steps if steps > reference.steps.len() => "close",
-        steps if matches!(reference.steps[steps - 1], crate::rw1::Step::Checkpoint) => "checkpoint",
+        steps if matches!(reference.steps[steps - 1], rw1::Step::Checkpoint) => "checkpoint",
         _ => "run",
     }
 }
@@ -44,13 +45,21 @@ struct Case {
     repeat: Repeat,
 }
 
+/// A store that keeps no row in memory that it can read again, so that reads fail in earnest.
+fn world(seed: u64) -> World {
+    let mut world = World::new(seed);
+    world.options.cache_bytes = 0;
+    world
+}
+
 /// EIO at the calls, once and for good; the other errors at the first call of every site.
 fn cases(sites: &[(u64, Site)], all: bool) -> (Vec<Case>, usize) {
     let (mut cases, mut seen) = (Vec::new(), BTreeSet::new());
     for (index, (call, site)) in sites.iter().enumerate() {
         let is_new = seen.insert(site.clone());
-        // Of the many frames that are written alike every eighth.
-        let is_frame = site.0 == "run" && matches!(site.1, FsOp::Write | FsOp::SyncData);
+        // Of the many frames and rows that are handled alike every eighth.
+        let alike = matches!(site.1, FsOp::Write | FsOp::SyncData | FsOp::ReadRows);
+        let is_frame = site.0 == "run" && alike;
         let errnos: &[i32] = match (is_new || all, is_frame) {
             (true, _) => &[EIO, EACCES, EMFILE, ENOSPC, EROFS],
             (false, true) if index % 8 > 1 => &[],
@@ -68,7 +77,7 @@ fn cases(sites: &[(u64, Site)], all: bool) -> (Vec<Case>, usize) {
 /// `SHARESTATE_FAULTS=1` takes every error at every call.
 #[test]
 fn after_a_failing_call_nothing_answered_is_lost_and_nothing_later_succeeds() {
-    let reference = Reference::rw1(3);
+    let reference = Reference::of(3, rw1::steps(3), world(3));
     let sites: Vec<_> = reference
         .trace
         .iter()
@@ -79,7 +88,7 @@ fn after_a_failing_call_nothing_answered_is_lost_and_nothing_later_succeeds() {
         (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let unnoticed = Mutex::new(BTreeSet::new());
     scale::in_parallel(&cases, |case| {
-        let world = World::new(reference.seed);
+        let world = world(reference.seed);
         let Case { call, errno, repeat } = *case;
         world.fs.fail(Fault { when: When::Call(call), errno, repeat });
         let context = || format!("RW-1 seed 3, {case:?}\n{}", world.fs.story());
