@@ -28,6 +28,7 @@ mod pending;
 mod seeded;
 pub mod snapshot;
 mod store;
+mod sync;
 
 pub use engine::Progress;
 pub use engine::backup::{BackupError, BackupReport};

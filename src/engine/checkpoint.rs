@@ -2,9 +2,6 @@
 //! begins.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::queue::Queue;
@@ -16,6 +13,9 @@ use crate::log::{SegmentSet, purge};
 use crate::model::Lsn;
 use crate::seeded;
 use crate::snapshot::{CheckpointBatch, Snapshot};
+use crate::sync::atomic::Ordering;
+use crate::sync::mpsc::{SyncSender, sync_channel};
+use crate::sync::thread::{self, JoinHandle};
 
 /// A finished checkpoint.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +91,7 @@ impl CheckpointThread {
     /// Starts it; results arrive in `inbox`.
     pub fn start(worker: Worker, inbox: Arc<Queue<Event>>) -> Result<Self, OpenError> {
         let (jobs, received) = sync_channel::<CheckpointBatch>(1);
-        let thread = std::thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("sharestate-ckpt".to_owned())
             .spawn(move || {
                 let _guard = PanicGuard(Arc::clone(&inbox));

@@ -7,6 +7,8 @@
 pub mod backup;
 mod checkpoint;
 pub mod directory;
+#[cfg(all(test, sharestate_shuttle))]
+mod models;
 mod queue;
 pub mod recovery;
 pub mod repair;
@@ -16,9 +18,7 @@ mod waiters;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -28,6 +28,9 @@ use self::sequencer::Sequencer;
 use crate::error::{CheckpointError, OpenError, Poison, StoreError};
 use crate::model::{Answer, Command, Lsn, SharePartitionKey};
 use crate::options::Options;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Mutex, PoisonError};
 
 /// Bytes per semaphore permit: permits are counted in `u32`.
 const PERMIT_BYTES: usize = 64;
@@ -107,7 +110,7 @@ impl Engine {
         let source = Arc::new(backup::Source::new(&recovered));
         let sequencer =
             Sequencer::new(recovered, options, Arc::clone(&inbox), Arc::clone(&shared))?;
-        let thread = std::thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("sharestate-seq".to_owned())
             .spawn(move || sequencer.run())
             .map_err(OpenError::Thread)?;

@@ -2,12 +2,14 @@
 //! [`super::Engine`]).
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::seeded;
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError, thread};
 
 /// How often an idle taker looks again before it parks: a lone caller's next command comes within
 /// microseconds.
-const SPINS: u32 = 64;
+const SPINS: u32 = if cfg!(sharestate_shuttle) { 1 } else { 64 };
 
 /// A queue that is taken as a whole.
 #[derive(Debug)]
@@ -17,7 +19,7 @@ pub struct Queue<T> {
 }
 
 #[derive(Debug)]
-struct Items<T> {
+pub(super) struct Items<T> {
     waiting: VecDeque<T>,
     closed: bool,
     parked: bool,
@@ -30,7 +32,7 @@ impl<T> Queue<T> {
         Self { items: Mutex::new(items), arrived: Condvar::new() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Items<T>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Items<T>> {
         // Nothing panics while it holds the lock; were that wrong, the items are still whole.
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -42,7 +44,7 @@ impl<T> Queue<T> {
             return Err(item);
         }
         items.waiting.push_back(item);
-        let wake = items.parked;
+        let wake = items.parked && !seeded::bug("fjall-257");
         drop(items);
         if wake {
             self.arrived.notify_one();
@@ -60,7 +62,7 @@ impl<T> Queue<T> {
                 return;
             }
             drop(items);
-            std::thread::yield_now();
+            thread::yield_now();
         }
         let mut items = self.lock();
         while items.waiting.is_empty() {

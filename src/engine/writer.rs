@@ -3,14 +3,14 @@
 //! one frame is in flight at a time.
 
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 use super::Event;
 use super::queue::Queue;
 use crate::error::OpenError;
 use crate::log::{Batch, LogError, LogWriter};
+use crate::sync::mpsc::{SyncSender, sync_channel};
+use crate::sync::thread::{self, JoinHandle};
 
 /// What to write.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl WriterThread {
     /// Starts it; results arrive in `inbox`.
     pub fn start(inbox: Arc<Queue<Event>>) -> Result<Self, OpenError> {
         let (jobs, received) = sync_channel::<Job>(1);
-        let thread = std::thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("sharestate-wal".to_owned())
             .spawn(move || {
                 let _guard = PanicGuard(Arc::clone(&inbox));

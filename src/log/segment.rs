@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::error::Stage;
 use super::{LogError, Lsn};
 use crate::fsio::Fs;
 use crate::seeded;
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One segment.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,13 +17,12 @@ pub use memory::MemoryRows;
 pub use rocks::{RocksMode, RocksRows};
 pub use table::{Family, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use uuid::Uuid;
 
 use crate::codec::{self, CodecError};
 use crate::model::{Lsn, Partition, Producer, SharePartitionKey};
 use crate::seeded;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 const META_UUID: &[u8] = b"uuid";
 const META_APPLIED: &[u8] = b"applied_lsn";

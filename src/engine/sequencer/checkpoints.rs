@@ -1,12 +1,12 @@
 //! When a checkpoint is taken, handed over and done.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::super::checkpoint::Done;
 use super::{Checkpoint, Sequencer};
 use crate::error::{CheckpointError, Poison};
 use crate::seeded;
+use crate::sync::atomic::Ordering;
 
 /// How long a failed checkpoint waits before it is tried again.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(1);

@@ -1,7 +1,6 @@
 //! Keeping the log busy, and what its outcome means for callers.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::super::writer::{Job, Written};
@@ -9,6 +8,8 @@ use super::{Checkpoint, Sequencer};
 use crate::error::{CheckpointError, Poison};
 use crate::log::Batch;
 use crate::options::SyncPolicy;
+use crate::seeded;
+use crate::sync::atomic::Ordering;
 
 impl Sequencer {
     /// Writes what is ready while the log is at hand: here when nothing else waits, else on the
@@ -79,7 +80,10 @@ impl Sequencer {
                 }
                 self.log = Some(log);
                 self.spare.extend(batch.filter(|_| self.spare.len() < 4));
+                let inbox = seeded::bug("kafka-20153").then(|| Arc::clone(&self.inbox));
+                let held = inbox.as_ref().map(|inbox| inbox.lock());
                 self.waiters.release(self.answerable());
+                drop(held);
                 self.mark_due = Instant::now().checked_add(self.options.mark_delay);
                 self.hand_over_checkpoint();
             }

@@ -10,7 +10,6 @@ mod logging;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -28,6 +27,7 @@ use crate::log::{Batch, LogWriter};
 use crate::model::{self, Command, Lsn};
 use crate::options::{Options, SyncPolicy};
 use crate::snapshot::{CheckpointBatch, Snapshot};
+use crate::sync::atomic::Ordering;
 
 /// Producers looked at in one step of the search for expired ones.
 const EXPIRY_PAGE: usize = 256;

@@ -247,6 +247,7 @@ impl SimFs {
         bytes: usize,
         run: impl FnOnce(&mut World) -> io::Result<T>,
     ) -> Result<T, FsError> {
+        crate::sync::step();
         let world = &mut *self.world();
         let number = world.trace.len() as u64 + 1;
         let call = Call { number, op, path: path.to_owned(), offset, bytes };
