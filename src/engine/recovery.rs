@@ -35,7 +35,7 @@ pub trait RowOpener: std::fmt::Debug {
     /// [`SnapshotError`].
     fn open(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError>;
 
-    /// Opens existing rows for reading only; no file is changed.
+    /// Opens existing rows for reading and changes nothing at that, as [`open`](Self::open) may.
     ///
     /// # Errors
     /// [`SnapshotError`].
@@ -66,7 +66,8 @@ impl RowOpener for RocksOpener {
     }
 
     fn look(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
-        Ok(Box::new(crate::snapshot::RocksRows::look(path, self.cache_bytes)?))
+        use crate::snapshot::{RocksMode, RocksRows};
+        Ok(Box::new(RocksRows::open(path, &RocksMode::ReadOnly, self.cache_bytes)?))
     }
 }
 
@@ -204,22 +205,39 @@ fn reopen(
     stored: Identity,
     options: &Options,
 ) -> Result<Recovered, OpenError> {
-    let snapshot = Snapshot::open(open_rows(rows, &directory)?, stored.uuid)?;
-    let snapshot = Arc::new(snapshot);
-    let mut replay = Replay::new(Arc::clone(&snapshot));
+    // RocksDB deletes what it has no use for as soon as it is opened for writing, also when the log
+    // does not reach the state that it fell back to. So it is only looked at until all is judged.
+    let seen = Arc::new(Snapshot::open(rows.look(&directory.snapshot())?, stored.uuid)?);
+    let mut replay = Replay::new(Arc::clone(&seen));
     let scanned = log::scan(
         Arc::clone(&fs),
         &directory.wal(),
         stored.uuid,
-        snapshot.applied_lsn(),
+        seen.applied_lsn(),
         Scope::Tail,
         &mut |entry| replay.apply(&entry),
     )
     .map_err(scan_error)?;
     let tail = scanned.report().clone();
 
-    // Everything fits together. From here on the directory is changed: first the incarnation,
-    // durably, then the log.
+    // Everything fits together. From here on the directory is changed: first the snapshot, by
+    // RocksDB, then the incarnation, durably, then the log.
+    let snapshot = Arc::new(Snapshot::open(open_rows(rows, &directory)?, stored.uuid)?);
+    if snapshot.applied_lsn() != seen.applied_lsn() {
+        return Err(SnapshotError::Storage {
+            path: directory.snapshot(),
+            operation: "open",
+            reason: format!(
+                "it is at LSN {}, and was at {} a moment ago",
+                snapshot.applied_lsn(),
+                seen.applied_lsn()
+            ),
+            corrupt: true,
+        }
+        .into());
+    }
+    replay.resident.rest_on_snapshot(Arc::clone(&snapshot));
+    drop(seen);
     let incarnation = stored.incarnation.max(tail.incarnation).saturating_add(1);
     let identity = Identity { incarnation, ..stored };
     directory.write_identity(&identity)?;

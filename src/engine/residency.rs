@@ -75,6 +75,11 @@ impl Resident {
         }
     }
 
+    /// Goes on over another handle to the same snapshot.
+    pub(super) fn rest_on_snapshot(&mut self, snapshot: Arc<Snapshot>) {
+        self.snapshot = snapshot;
+    }
+
     /// The resident state.
     #[must_use]
     pub fn state(&self) -> &State {

@@ -4,6 +4,8 @@
 //! segments. Rows live in a [`RowStore`]: RocksDB, or memory for the simulated disk.
 
 mod checkpoint;
+#[cfg(feature = "rocksdb")]
+mod manifest;
 #[cfg(any(test, feature = "testing"))]
 mod memory;
 #[cfg(feature = "rocksdb")]

@@ -1,6 +1,7 @@
 //! Rows in RocksDB. Owns RocksDB's settings and nothing else.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
@@ -9,6 +10,7 @@ use rocksdb::{
     WriteOptions, properties,
 };
 
+use super::manifest::{self, Note};
 use super::table::Row;
 use super::{Family, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
 
@@ -17,8 +19,11 @@ use super::{Family, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
 pub enum RocksMode {
     /// Make a new one; the directory must not hold one.
     Create,
-    /// Open an existing one for writing.
+    /// Open an existing one for writing. RocksDB changes files at that, and deletes those that it
+    /// has no use for: whether all is well is to be found out [before](Self::ReadOnly).
     ReadWrite,
+    /// Look at an existing one without changing anything, while nobody writes it.
+    ReadOnly,
     /// Open beside a live writer, reading what is durable now. RocksDB keeps its own log file in
     /// `scratch`.
     Secondary {
@@ -32,9 +37,9 @@ pub struct RocksRows {
     db: DB,
     path: PathBuf,
     lost: Option<String>,
-    secondary: bool,
-    /// Where a reader lets RocksDB keep its own log file.
-    _scratch: Option<tempfile::TempDir>,
+    manifest: Mutex<manifest::Progress>,
+    /// Nobody writes through this handle, nor does it catch up with who does.
+    still: bool,
 }
 
 impl std::fmt::Debug for RocksRows {
@@ -64,44 +69,43 @@ impl RocksRows {
         let families = Family::ALL.map(|family| {
             ColumnFamilyDescriptor::new(family.name(), family_options(family, &cache))
         });
+        if *mode != RocksMode::Create {
+            manifest::exists(path)?;
+        }
         let db = match mode {
             RocksMode::Secondary { scratch } => {
                 probe(path)?;
                 options.set_max_open_files(-1); // RocksDB asks this of a secondary
                 DB::open_cf_descriptors_as_secondary(&options, path, scratch, families)
             }
+            RocksMode::ReadOnly => {
+                options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
+                DB::open_cf_descriptors_read_only(&options, path, families, false)
+            }
             RocksMode::Create | RocksMode::ReadWrite => {
                 options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
                 DB::open_cf_descriptors(&options, path, families)
             }
         };
-        match db {
-            Ok(db) => {
-                let secondary = matches!(mode, RocksMode::Secondary { .. });
-                Ok(Self { db, path: path.to_owned(), lost: None, secondary, _scratch: None })
+        let still = matches!(mode, RocksMode::Secondary { .. } | RocksMode::ReadOnly);
+        let healable = matches!(mode, RocksMode::ReadWrite | RocksMode::ReadOnly);
+        let rows = match db {
+            Ok(db) => Self::new(db, path, None, still),
+            Err(error) if healable && is_corruption(&error) => {
+                Self::open_what_is_whole(path, options, &cache, error, still)?
             }
-            Err(error) if *mode == RocksMode::ReadWrite && is_corruption(&error) => {
-                Self::open_what_is_whole(path, options, &cache, error)
-            }
-            Err(error) => Err(storage_error(path, "open", &error)),
+            Err(error) => return Err(storage_error(path, "open", &error)),
+        };
+        match mode {
+            RocksMode::ReadOnly => check_manifest(&rows.db, path)?,
+            RocksMode::ReadWrite => rows.write(Vec::new())?, // notes the new manifest
+            RocksMode::Create | RocksMode::Secondary { .. } => {}
         }
+        Ok(rows)
     }
 
-    /// Opens the database for reading as it stands; no file of it is changed.
-    ///
-    /// # Errors
-    /// [`SnapshotError::Storage`].
-    pub fn look(path: &Path, cache_bytes: usize) -> Result<Self, SnapshotError> {
-        let scratch = tempfile::Builder::new().prefix("sharestate-").tempdir();
-        let scratch = scratch.map_err(|error| SnapshotError::Storage {
-            path: std::env::temp_dir(),
-            operation: "make a temporary directory for",
-            reason: error.to_string(),
-            corrupt: false,
-        })?;
-        let mode = RocksMode::Secondary { scratch: scratch.path().to_owned() };
-        let rows = Self::open(path, &mode, cache_bytes)?;
-        Ok(Self { _scratch: Some(scratch), ..rows })
+    fn new(db: DB, path: &Path, lost: Option<String>, still: bool) -> Self {
+        Self { db, path: path.to_owned(), lost, manifest: Mutex::default(), still }
     }
 
     /// RocksDB's own log is damaged in the middle, as no crash leaves it. What stands before the
@@ -112,15 +116,20 @@ impl RocksRows {
         mut options: Options,
         cache: &Cache,
         damage: rocksdb::Error,
+        still: bool,
     ) -> Result<Self, SnapshotError> {
         options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
         let families = Family::ALL.map(|family| {
             ColumnFamilyDescriptor::new(family.name(), family_options(family, cache))
         });
-        match DB::open_cf_descriptors(&options, path, families) {
+        let db = match still {
+            true => DB::open_cf_descriptors_read_only(&options, path, families, false),
+            false => DB::open_cf_descriptors(&options, path, families),
+        };
+        match db {
             Ok(db) => {
                 let lost = Some(damage.to_string());
-                Ok(Self { db, path: path.to_owned(), lost, secondary: false, _scratch: None })
+                Ok(Self::new(db, path, lost, still))
             }
             // The first error names the damage.
             Err(_) => Err(storage_error(path, "open", &damage)),
@@ -175,8 +184,25 @@ fn family_options(family: Family, cache: &Cache) -> Options {
 fn probe(path: &Path) -> Result<(), SnapshotError> {
     let families = Family::ALL.map(Family::name);
     match DB::open_cf_for_read_only(&Options::default(), path, families, false) {
-        Ok(_) => Ok(()),
+        Ok(db) => check_manifest(&db, path),
         Err(error) => Err(storage_error(path, "open", &error)),
+    }
+}
+
+/// Where the manifest's length and checksum are noted, in the family `meta`.
+const MANIFEST: &[u8] = b"manifest";
+
+/// Compares the manifest with what was noted of it. Releases before that have noted nothing.
+fn check_manifest(db: &DB, path: &Path) -> Result<(), SnapshotError> {
+    let Some(meta) = db.cf_handle(Family::Meta.name()) else { return Ok(()) };
+    let noted = db.get_cf(meta, MANIFEST).map_err(|error| storage_error(path, "read", &error))?;
+    match noted {
+        None => Ok(()),
+        Some(noted) => {
+            let field = "manifest";
+            let malformed = SnapshotError::NoIdentity { path: path.to_owned(), field };
+            Note::decode(&noted).ok_or(malformed)?.check(path)
+        }
     }
 }
 
@@ -246,7 +272,8 @@ impl RowReader for Moment<'_> {
     }
 }
 
-/// A secondary stands still until it is told to catch up, which nobody does.
+/// A read-only database stands still, and a secondary until it is told to catch up, which nobody
+/// does.
 struct Still<'a>(&'a RocksRows);
 
 impl RowReader for Still<'_> {
@@ -265,7 +292,7 @@ impl RowStore for RocksRows {
     }
 
     fn at_once(&self) -> Box<dyn RowReader + '_> {
-        if self.secondary {
+        if self.still {
             return Box::new(Still(self));
         }
         Box::new(Moment { rows: self, snapshot: self.db.snapshot() })
@@ -273,7 +300,9 @@ impl RowStore for RocksRows {
 
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {
         let mut batch = WriteBatch::default();
-        for op in ops {
+        let note = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).note(&self.path)?;
+        let manifest = RowOp::put(Family::Meta, MANIFEST.to_vec(), note.encode());
+        for op in ops.into_iter().chain([manifest]) {
             let family = self.family(op.family)?;
             match op.value {
                 Some(value) => batch.put_cf(family, op.key, value),
