@@ -3,6 +3,7 @@
 //!
 //! The log's frames, the small files and how they fit together are damaged on a simulated disk, with
 //! the snapshot in memory; RocksDB's files, and what `verify` says of all of it, in real directories.
+//! `SHARESTATE_DAMAGE=all` and `SHARESTATE_DAMAGE_RANDOM=N` ask for more than a sample.
 #![cfg(feature = "testing")]
 
 mod bits;
@@ -16,3 +17,15 @@ mod snapshots;
 mod subject;
 mod tails;
 mod truncation;
+
+#[cfg(all(feature = "rocksdb", feature = "cli"))]
+mod agreement;
+#[cfg(all(feature = "rocksdb", feature = "cli"))]
+mod golden;
+#[cfg(all(feature = "rocksdb", feature = "cli"))]
+mod real;
+#[cfg(all(feature = "rocksdb", feature = "cli"))]
+mod rocks;
+#[cfg(all(feature = "rocksdb", feature = "cli"))]
+#[path = "../support/mod.rs"]
+mod support;

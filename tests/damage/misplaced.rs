@@ -1,8 +1,11 @@
 //! Blocks in the wrong place: every frame's checksums are bound to its store, its segment and its
 //! offset, so that a copy of it verifies nowhere else.
 
+use sharestate::log::SegmentId;
+use sharestate::log::frame::{FrameError, decode_frame};
 use uuid::Uuid;
 
+use crate::history::HISTORY;
 use crate::image::{End, FULL, Image, Opened};
 use crate::subject::Subject;
 
@@ -28,6 +31,15 @@ fn put(bytes: &mut [u8], at: usize, frame: &[u8]) {
     bytes[at..at + room].copy_from_slice(&frame[..room]);
 }
 
+/// What stands here is refused by its checksum already, not only by its place in the sequence.
+#[track_caller]
+fn assert_bound(subject: &Subject, bytes: &[u8], at: usize) {
+    let name = subject.path.file_stem().and_then(|name| name.to_str()).expect("a name");
+    let id = SegmentId { uuid: HISTORY.uuid, first_lsn: name.parse().expect("an LSN") };
+    let decoded = decode_frame(&id, &bytes[at..], at as u64);
+    assert!(matches!(decoded, Err(FrameError::HeaderChecksum { .. })), "{at}: {decoded:?}");
+}
+
 #[test]
 fn a_frame_copied_over_another_never_verifies() {
     let image = image();
@@ -38,6 +50,7 @@ fn a_frame_copied_over_another_never_verifies() {
             for (j, (target, _)) in frames.iter().enumerate().filter(|(j, _)| *j != i) {
                 let mut bytes = subject.good.clone();
                 put(&mut bytes, *target, &subject.good[*start..*end]);
+                assert_bound(&subject, &bytes, *target);
                 subject.check_anywhere(&bytes, &|| format!("frame {i} over {j}"));
                 cases += 1;
             }
@@ -59,6 +72,7 @@ fn two_frames_exchanged_never_verify() {
                 let mut bytes = subject.good.clone();
                 put(&mut bytes, first.0, &subject.good[second.0..second.1]);
                 put(&mut bytes, second.0, &subject.good[first.0..first.1]);
+                assert_bound(&subject, &bytes, first.0);
                 subject.check_anywhere(&bytes, &|| format!("frames {i} and {j}"));
                 cases += 1;
             }
@@ -81,6 +95,7 @@ fn a_frame_from_the_same_place_of_another_segment_never_verifies() {
                 let mut bytes = subject.good.clone();
                 bytes[*start..*end].copy_from_slice(&theirs[*start..*end]);
                 let what = || format!("segment {origin} at {start} of segment {target}");
+                assert_bound(&subject, &bytes, *start);
                 subject.check_anywhere(&bytes, &what);
                 cases += 1;
             }
@@ -104,6 +119,7 @@ fn a_frame_from_the_same_place_of_another_store_never_verifies() {
             let mut bytes = subject.good.clone();
             bytes[start..end].copy_from_slice(&theirs[start..end]);
             assert_ne!(bytes, subject.good);
+            assert_bound(&subject, &bytes, start);
             subject.check_anywhere(&bytes, &|| format!("a foreign frame at {start}"));
             cases += 1;
         }
