@@ -328,7 +328,7 @@ impl RowStore for RocksRows {
 
     fn look_at(&self, copy: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
         const CACHE_BYTES: usize = 8 << 20;
-        Ok(Box::new(Self::look(copy, CACHE_BYTES)?))
+        Ok(Box::new(Self::open(copy, &RocksMode::ReadOnly, CACHE_BYTES)?))
     }
 
     fn verify(&self) -> Result<(), SnapshotError> {
