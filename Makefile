@@ -1,9 +1,13 @@
-# make demo    the main job: a store is killed again and again and loses nothing
-# make test    every test
-# make lint    formatting, clippy, docs, licences
-# make bench   benchmarks (ratios measured side by side in one run)
-# make fuzz    every fuzz target for SECONDS each
-# make nightly the long counts: random histories, an open transaction under 2 GiB of other traffic
+# make demo       the main job: a store is killed again and again and loses nothing
+# make test       every test, with the counts that every change must reach
+# make lint       formatting, clippy, docs, licences
+# make bench      benchmarks (ratios measured side by side in one run)
+# make torture    ROUNDS rounds of kills under load; FAULTS=1 makes file calls fail below RocksDB too
+# make fuzz       every fuzz target for SECONDS each
+# make seeded     puts historic bugs back one at a time: each must be caught
+# make models     schedules of the concurrent parts
+# make mutants    changes the code at random: the tests must notice
+# make nightly    the long counts of docs/reliability.md
 # Set-up is included: what is missing is installed, or named.
 
 # Outlives checkouts: RocksDB's C++ takes a while to compile.
@@ -17,7 +21,7 @@ SEED ?= 1
 FEATURES := --all-features
 CORE := --no-default-features --features testing
 
-.PHONY: all setup demo test test-core test-exhaustive lint bench fuzz nightly fixtures
+.PHONY: all setup demo test test-core test-exhaustive lint bench torture faultshim fuzz seeded models mutants nightly fixtures
 
 all: test
 
@@ -49,6 +53,17 @@ bench: setup
 
 fuzz:
 	@./tools/fuzz.sh $(SECONDS)
+
+torture: setup $(if $(FAULTS),faultshim)
+	cargo run --locked $(FEATURES) --bin sharestate -- torture --rounds $(ROUNDS) --seed $(SEED) \
+		$(if $(FAULTS),--faults)
+
+# Beside the command, which looks for it there.
+faultshim:
+	@$(MAKE) -s -C tools/faultshim OUT=$(abspath $(CARGO_TARGET_DIR))/debug
+
+seeded:
+	@./tools/seeded.sh
 
 nightly: setup
 	SHARESTATE_RANDOM_SEQUENCES=100000 SHARESTATE_RETENTION_BYTES=2147483648 \
