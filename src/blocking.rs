@@ -128,8 +128,9 @@ impl Wake for ThreadWaker {
     }
 }
 
-/// Polls a future on this thread until it is ready.
-pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+/// Polls a future of the store on this thread until it is ready. Any future that needs no runtime
+/// will do.
+pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
     let mut context = Context::from_waker(&waker);

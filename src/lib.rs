@@ -18,6 +18,7 @@ mod error;
 pub mod fsio;
 #[cfg(all(feature = "rocksdb", feature = "cli"))]
 pub mod inspect;
+pub mod kafka;
 #[cfg(feature = "kafka")]
 pub mod kafka_log;
 pub mod limits;

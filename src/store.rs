@@ -389,6 +389,11 @@ impl ShareStore {
         self.inner.engine.execute(command).await
     }
 
+    /// The engine behind, for what is built on the store within this crate.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
     /// As [`execute`](Self::execute), but fails with [`StoreError::QueueFull`] instead of waiting
     /// for room.
     ///
@@ -444,7 +449,7 @@ impl ShareStore {
 }
 
 /// The engine answered another command's question: a defect, reported instead of a panic.
-fn unexpected(answer: &Answer) -> StoreError {
+pub(crate) fn unexpected(answer: &Answer) -> StoreError {
     tracing::error!(?answer, "an answer does not fit its command");
     StoreError::Closed
 }

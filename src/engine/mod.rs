@@ -56,6 +56,17 @@ struct Submission {
     permit: OwnedSemaphorePermit,
 }
 
+/// A command that the sequencer has or will have: the way to its answer.
+#[derive(Debug)]
+pub(crate) struct Submitted(oneshot::Receiver<Result<Answer, StoreError>>);
+
+impl Submitted {
+    /// Waits for the answer of the engine that the command was submitted to.
+    pub async fn answer(self, engine: &Engine) -> Result<Answer, StoreError> {
+        self.0.await.unwrap_or_else(|_| Err(engine.gone()))
+    }
+}
+
 /// Asks for one page of rows.
 struct PageRequest<F, K, P> {
     filter: F,
@@ -130,11 +141,17 @@ impl Engine {
     /// # Errors
     /// [`StoreError`].
     pub async fn execute(&self, command: Command) -> Result<Answer, StoreError> {
+        self.submit_when_room(command).await?.answer(self).await
+    }
+
+    /// Waits for room in the queue and submits a command. The answer need not be waited for.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) async fn submit_when_room(&self, command: Command) -> Result<Submitted, StoreError> {
         let permits = self.permits_for(&command)?;
         let permit = Arc::clone(&self.permits).acquire_many_owned(permits).await;
-        self.submit(command, permit.map_err(|_| StoreError::Closed)?)?
-            .await
-            .unwrap_or_else(|_| Err(self.gone()))
+        self.submit(command, permit.map_err(|_| StoreError::Closed)?)
     }
 
     /// As [`execute`](Self::execute), but fails at once when the queue is full.
@@ -148,7 +165,7 @@ impl Engine {
             tokio::sync::TryAcquireError::Closed => StoreError::Closed,
             tokio::sync::TryAcquireError::NoPermits => StoreError::QueueFull,
         })?;
-        self.submit(command, permit)?.await.unwrap_or_else(|_| Err(self.gone()))
+        self.submit(command, permit)?.answer(self).await
     }
 
     fn permits_for(&self, command: &Command) -> Result<u32, StoreError> {
@@ -164,10 +181,10 @@ impl Engine {
         &self,
         command: Command,
         permit: OwnedSemaphorePermit,
-    ) -> Result<oneshot::Receiver<Result<Answer, StoreError>>, StoreError> {
+    ) -> Result<Submitted, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.push(Event::Command(Submission { command, reply, permit }))?;
-        Ok(answer)
+        Ok(Submitted(answer))
     }
 
     fn push(&self, event: Event) -> Result<(), StoreError> {
