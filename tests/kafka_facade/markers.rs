@@ -13,17 +13,19 @@ fn staged() -> Persister {
     persister
 }
 
-fn told(results: &[TxnMarkerResult]) -> Vec<(i64, Vec<(&str, Vec<(i32, i16)>)>)> {
-    results
-        .iter()
-        .map(|result| {
-            let topics = result.topics.iter().map(|topic| {
-                let partitions = topic.partitions.iter();
-                (&*topic.name, partitions.map(|p| (p.partition_index, p.error_code)).collect())
-            });
-            (result.producer_id, topics.collect())
-        })
-        .collect()
+/// Topics with their partitions and codes.
+type Told<'a> = Vec<(&'a str, Vec<(i32, i16)>)>;
+
+fn told(results: &[TxnMarkerResult]) -> Vec<(i64, Told<'_>)> {
+    results.iter().map(|result| (result.producer_id, topics(result))).collect()
+}
+
+fn topics(result: &TxnMarkerResult) -> Told<'_> {
+    let topics = result.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter();
+        (&*topic.name, partitions.map(|p| (p.partition_index, p.error_code)).collect())
+    });
+    topics.collect()
 }
 
 #[test]
