@@ -11,7 +11,7 @@ cache="${XDG_CACHE_HOME:-$HOME/.cache}/sharestate"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$cache/target}"
 CC="${CC:-cc}"
 CFLAGS=(-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -g)
-TESTS=(handles calls callbacks trouble)
+TESTS=(handles calls callbacks trouble leave)
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT
 chmod 755 "$work"
@@ -61,7 +61,10 @@ for test in "${TESTS[@]}"; do
 
     if command -v valgrind >/dev/null 2>&1; then
         log="$work/$test.valgrind"
-        timeout 900 valgrind --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
+        # A store that is left open is not lost memory, but RocksDB's inner pointers make it look so.
+        leaks=full
+        [ "$test" = leave ] && leaks=no
+        timeout 900 valgrind --leak-check=$leaks --show-leak-kinds=definite --errors-for-leak-kinds=definite \
             --error-exitcode=9 --log-file="$log.%p" "$work/$test" "$work/valgrind-$test"
         code=$?
         cat "$log".* | grep -E "definitely lost:|ERROR SUMMARY:|no leaks are possible"
