@@ -123,8 +123,3 @@ pub extern "C" fn sharestate_cancel(call: Call) -> Status {
         None => SHARESTATE_INVALID_HANDLE,
     })
 }
-
-#[cfg(test)]
-pub(crate) fn outstanding() -> usize {
-    CALLS.len()
-}

@@ -6,6 +6,8 @@ use std::sync::mpsc::{Sender, channel};
 
 use crate::calls::testing::{sharestate_panic, sharestate_panic_async};
 use crate::error::*;
+use crate::operation::Operation;
+use crate::running::Recipient;
 use crate::store::{sharestate_close, sharestate_open};
 use crate::types::*;
 
@@ -69,7 +71,24 @@ fn no_panic_crosses_the_boundary() {
     // The store is none the worse for it.
     // SAFETY: the pointer is to a local.
     assert_eq!(unsafe { sharestate_close(store, &mut error) }, SHARESTATE_OK);
-    assert_eq!((crate::answer::outstanding(), crate::running::outstanding()), (before, 0));
+    assert_eq!(crate::answer::outstanding(), before);
+}
+
+/// Another thread may have looked the handle up just before the store was closed.
+#[test]
+fn a_call_that_comes_after_close_does_not_begin() {
+    let dir = tempfile::tempdir().expect("directory");
+    let store = open(dir.path());
+    let found = crate::store::get(store).expect("open");
+    // SAFETY: nobody wants the error.
+    assert_eq!(unsafe { sharestate_close(store, std::ptr::null_mut()) }, SHARESTATE_OK);
+    let (sender, told_of) = channel::<(Status, Answer, Error)>();
+    let user_data = (&raw const sender).cast_mut().cast();
+    let recipient = Recipient::new(Some(told), user_data).expect("a callback");
+    let refused = found.begin(Operation::PendingTotals, recipient).expect_err("closed");
+    assert_eq!(refused.status, SHARESTATE_INVALID_HANDLE);
+    drop(found);
+    assert!(told_of.try_recv().is_err(), "a callback of a call that has not begun");
 }
 
 /// Every exported function has its body inside `guard` or `total`, by itself or through a helper that
