@@ -16,8 +16,8 @@ pub struct TxnMarker {
     pub producer_epoch: i16,
     /// Outcome: true = commit.
     pub transaction_result: bool,
-    /// Participants. Only partitions of [`SHARE_GROUP_STATE_TOPIC`] concern the store; a marker that
-    /// lists none of them does nothing here (M-9).
+    /// Participants. Only partitions of [`SHARE_GROUP_STATE_TOPIC`] concern the store; a marker
+    /// that lists none of them does nothing here (M-9).
     pub topics: Vec<TxnMarkerTopic>,
     /// Epoch of the transaction coordinator.
     pub coordinator_epoch: i32,

@@ -1,9 +1,9 @@
-//! The store as Kafka's brokers ask for it: many topics and partitions a call, and an error code and
-//! message for each.
+//! The store as Kafka's brokers ask for it: many topics and partitions a call, and an error code
+//! and message for each.
 //!
 //! Owns the shapes of Kafka's persister calls (KIP-932), of `TxnShareAcknowledge` (KIP-1289, draft)
-//! and of `WriteTxnMarkers`, and how answers of the store become Kafka's. Decides nothing itself and
-//! knows nothing of what is below [`ShareStore`].
+//! and of `WriteTxnMarkers`, and how answers of the store become Kafka's. Decides nothing itself
+//! and knows nothing of what is below [`ShareStore`](crate::ShareStore).
 //!
 //! Rules that hold for every call:
 //!
@@ -13,8 +13,8 @@
 //!   twice, where Kafka shows the last answer only.
 //! * Nothing is ever left out of an answer: no topics give no results, a malformed group id gives
 //!   `INVALID_REQUEST` for each partition.
-//! * A call never fails as a whole. A store that has failed or is closed answers each partition with
-//!   the code of [`StoreError::kafka_code`](crate::StoreError::kafka_code).
+//! * A call never fails as a whole. A store that has failed or is closed answers each partition
+//!   with the code of [`StoreError::kafka_code`](crate::StoreError::kafka_code).
 //!
 //! Dropping the future of a call takes nothing back that was submitted; what was not is not done.
 //! The identical call may be repeated.

@@ -143,8 +143,12 @@ fn ranges() -> impl Strategy<Value = Vec<(i64, i64)>> {
     })
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_offset_is_shown_once_as_pending_or_as_stored(

@@ -179,18 +179,18 @@ typedef uint64_t sharestate_store_t;
 // Why a call failed; owned by who received it, freed with `sharestate_error_free`. 0 is never one.
 typedef uint64_t sharestate_error_t;
 
-// What is told of a call when it is over. Runs on the store's callback thread, under no lock, after
-// the calling function has returned or while it returns; exactly once unless the call is cancelled.
-// `status` is `SHARESTATE_OK` and `answer` a handle, or `status` is another and `error` a handle; the
-// other of the two is 0. The callback owns the handle and must free it. It must not throw or
-// `longjmp`, and should be short: while it runs the store's other callbacks wait.
+// What is told of a call when it is over. Runs on the store's callback thread, under no lock,
+// after the calling function has returned or while it returns; exactly once unless the call is
+// cancelled. `status` is `SHARESTATE_OK` and `answer` a handle, or `status` is another and `error`
+// a handle; the other of the two is 0. The callback owns the handle and must free it. It must not
+// throw or `longjmp`, and should be short: while it runs the store's other callbacks wait.
 typedef void (*sharestate_callback_t)(void *user_data,
                                       sharestate_status_t status,
                                       sharestate_answer_t answer,
                                       sharestate_error_t error);
 
-// A call whose callback is outstanding. Not owned: it becomes stale by itself when the callback has
-// run. 0 is never one.
+// A call whose callback is outstanding. Not owned: it becomes stale by itself when the callback
+// has run. 0 is never one.
 typedef uint64_t sharestate_call_t;
 
 // The arguments of a write.
@@ -332,8 +332,8 @@ extern "C" {
 uint32_t sharestate_abi_version(void);
 
 // Whether a program that was compiled with a header of version `header_version` can use this
-// library: pass `SHARESTATE_ABI_VERSION`. Answers 1 if the major versions are equal and the library
-// is not older, else 0. Call it before anything else.
+// library: pass `SHARESTATE_ABI_VERSION`. Answers 1 if the major versions are equal and the
+// library is not older, else 0. Call it before anything else.
 int32_t sharestate_abi_compatible(uint32_t header_version);
 
 // The release of the library as text, for logs. Never null; valid for ever.
@@ -352,7 +352,8 @@ sharestate_status_t sharestate_answer_partition(sharestate_answer_t answer,
                                                 sharestate_partition_t *partition);
 
 // The batches of a read, ascending and disjoint, as stored: pending acks are not among them, see
-// `sharestate_answer_pending`. None for other calls. `*batches` is valid until the answer is freed.
+// `sharestate_answer_pending`. None for other calls. `*batches` is valid until the answer is
+// freed.
 //
 // # Safety
 // `batches` and `count` are null or valid for a write.
@@ -421,7 +422,8 @@ sharestate_status_t sharestate_answer_deleted(sharestate_answer_t answer,
                                               uint64_t *partitions,
                                               uint64_t *dropped);
 
-// The answer of `sharestate_pending_totals`; `SHARESTATE_INVALID_ARGUMENT` for those of other calls.
+// The answer of `sharestate_pending_totals`; `SHARESTATE_INVALID_ARGUMENT` for those of other
+// calls.
 //
 // # Safety
 // `totals` is null or valid for a write.
@@ -434,8 +436,8 @@ sharestate_status_t sharestate_answer_pending_totals(sharestate_answer_t answer,
 // `lsn` is null or valid for a write.
 sharestate_status_t sharestate_answer_lsn(sharestate_answer_t answer, uint64_t *lsn);
 
-// Starts a share partition anew; a repeated identical call changes nothing. The answer holds the pending
-// acks that were dropped.
+// Starts a share partition anew; a repeated identical call changes nothing. The answer holds the
+// pending acks that were dropped.
 //
 // # Safety
 // Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -459,8 +461,8 @@ sharestate_status_t sharestate_initialize_async(sharestate_store_t store,
                                                 sharestate_call_t *call,
                                                 sharestate_error_t *error);
 
-// Merges state batches, as a partition leader does after acknowledgements. The answer holds the pending
-// acks that were dropped because the start offset passed them.
+// Merges state batches, as a partition leader does after acknowledgements. The answer holds the
+// pending acks that were dropped because the start offset passed them.
 //
 // # Safety
 // Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -482,9 +484,10 @@ sharestate_status_t sharestate_write_async(sharestate_store_t store,
                                            sharestate_call_t *call,
                                            sharestate_error_t *error);
 
-// Reads the whole state as a partition leader; a leader epoch above the fence is durable before the
-// answer and fences older leaders. With `accepts_pending` 0 a share partition that has pending acks is
-// `SHARESTATE_REJECTED` with Kafka's code 35: hidden ones would look like gaps and be delivered again.
+// Reads the whole state as a partition leader; a leader epoch above the fence is durable before
+// the answer and fences older leaders. With `accepts_pending` 0 a share partition that has pending
+// acks is `SHARESTATE_REJECTED` with Kafka's code 35: hidden ones would look like gaps and be
+// delivered again.
 //
 // # Safety
 // Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -529,8 +532,8 @@ sharestate_status_t sharestate_summary_async(sharestate_store_t store,
                                              sharestate_call_t *call,
                                              sharestate_error_t *error);
 
-// Drops a share partition; dropping what is not there succeeds. The answer holds the pending acks that
-// went with it.
+// Drops a share partition; dropping what is not there succeeds. The answer holds the pending acks
+// that went with it.
 //
 // # Safety
 // Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -550,8 +553,8 @@ sharestate_status_t sharestate_delete_async(sharestate_store_t store,
                                             sharestate_call_t *call,
                                             sharestate_error_t *error);
 
-// Deletes all share partitions of a group, one by one: not one atomic act. After an error a repeated
-// call continues.
+// Deletes all share partitions of a group, one by one: not one atomic act. After an error a
+// repeated call continues.
 //
 // # Safety
 // Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -593,9 +596,9 @@ sharestate_status_t sharestate_delete_topic_async(sharestate_store_t store,
                                                   sharestate_error_t *error);
 
 // Stages acks inside a producer's transaction: from then on they are prepared, and only the
-// transaction's marker, or an operator, ends that. All or nothing. The answer holds the ranges that are
-// newly staged; an identical repeated call succeeds with none. After `SHARESTATE_POISONED` the outcome is
-// unknown.
+// transaction's marker, or an operator, ends that. All or nothing. The answer holds the ranges
+// that are newly staged; an identical repeated call succeeds with none. After
+// `SHARESTATE_POISONED` the outcome is unknown.
 //
 // # Safety
 // Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -617,8 +620,8 @@ sharestate_status_t sharestate_stage_async(sharestate_store_t store,
                                            sharestate_call_t *call,
                                            sharestate_error_t *error);
 
-// Takes a transaction marker: one atomic entry that resolves whatever the producer staged anywhere in
-// the store. Repeating it is harmless. The answer holds what was resolved.
+// Takes a transaction marker: one atomic entry that resolves whatever the producer staged anywhere
+// in the store. Repeating it is harmless. The answer holds what was resolved.
 //
 // # Safety
 // Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -638,8 +641,8 @@ sharestate_status_t sharestate_marker_async(sharestate_store_t store,
                                             sharestate_call_t *call,
                                             sharestate_error_t *error);
 
-// Ends one open epoch of a producer by hand, as its own marker would (`commit` 1) or as an abort (0);
-// logged as an operator's act.
+// Ends one open epoch of a producer by hand, as its own marker would (`commit` 1) or as an abort
+// (0); logged as an operator's act.
 //
 // # Safety
 // Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -705,16 +708,16 @@ sharestate_status_t sharestate_error_status(sharestate_error_t error);
 // Kafka's error code of it; `SHARESTATE_NO_KAFKA_CODE` where there is none, or the handle is none.
 int16_t sharestate_error_kafka_code(sharestate_error_t error);
 
-// What is wrong, as text that ends in a zero byte. Valid until the error is freed. Never null: of a
-// handle that is none it says so.
+// What is wrong, as text that ends in a zero byte. Valid until the error is freed. Never null: of
+// a handle that is none it says so.
 const char *sharestate_error_message(sharestate_error_t error);
 
 // Frees an error. Answers `SHARESTATE_INVALID_HANDLE` if it is none, or freed already.
 sharestate_status_t sharestate_error_free(sharestate_error_t error);
 
 // Takes a callback back, for a caller that goes away. After `SHARESTATE_OK` the callback will not
-// run and its `user_data` may be freed. `SHARESTATE_TOO_LATE`: it has run and has returned; if it is
-// running on another thread, this waits until it has returned; called from within the callback
+// run and its `user_data` may be freed. `SHARESTATE_TOO_LATE`: it has run and has returned; if it
+// is running on another thread, this waits until it has returned; called from within the callback
 // itself, this answers at once. `SHARESTATE_INVALID_HANDLE`: it has run, or the call is none.
 //
 // The command itself is not taken back: it may have been carried out.
@@ -741,8 +744,8 @@ sharestate_status_t sharestate_open(sharestate_text_t path,
 
 // Closes a store: answers what was called, takes a last checkpoint, waits until every callback has
 // returned, and makes the handle none. Calls that other threads begin meanwhile fail. After it no
-// callback of the store runs, whatever it answers; everything answered before is on disk, also when
-// it fails.
+// callback of the store runs, whatever it answers; everything answered before is on disk, also
+// when it fails.
 //
 // Called from a callback of the same store it would wait for itself: that is
 // `SHARESTATE_REJECTED`, and the store stays open. Closing again is `SHARESTATE_INVALID_HANDLE`.

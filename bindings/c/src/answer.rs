@@ -57,7 +57,8 @@ pub unsafe extern "C" fn sharestate_answer_partition(
 }
 
 /// The batches of a read, ascending and disjoint, as stored: pending acks are not among them, see
-/// `sharestate_answer_pending`. None for other calls. `*batches` is valid until the answer is freed.
+/// `sharestate_answer_pending`. None for other calls. `*batches` is valid until the answer is
+/// freed.
 ///
 /// # Safety
 /// `batches` and `count` are null or valid for a write.
@@ -237,7 +238,8 @@ pub unsafe extern "C" fn sharestate_answer_deleted(
     })
 }
 
-/// The answer of `sharestate_pending_totals`; `SHARESTATE_INVALID_ARGUMENT` for those of other calls.
+/// The answer of `sharestate_pending_totals`; `SHARESTATE_INVALID_ARGUMENT` for those of other
+/// calls.
 ///
 /// # Safety
 /// `totals` is null or valid for a write.

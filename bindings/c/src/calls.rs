@@ -1,11 +1,11 @@
-//! The calls. Each comes twice: one waits for the answer, the other, with `_async` in its name, returns
-//! when the call has begun and ends with a callback.
+//! The calls. Each comes twice: one waits for the answer, the other, with `_async` in its name,
+//! returns when the call has begun and ends with a callback.
 //!
-//! Of every pair: `answer`, `call` and `error` may be null. What is put into `*answer` and `*error` is
-//! owned by the caller; it is 0 where there is nothing. Arguments are copied before the function
+//! Of every pair: `answer`, `call` and `error` may be null. What is put into `*answer` and `*error`
+//! is owned by the caller; it is 0 where there is nothing. Arguments are copied before the function
 //! returns. A call with a callback that answers anything but `SHARESTATE_OK` has not begun, and its
-//! callback never runs. Calls of one thread are judged in the order in which they were made, those with
-//! a callback among them; only when the queue is full may later ones of other threads go first.
+//! callback never runs. While the queue has room, calls of one thread are judged in the order in
+//! which they were made, those with a callback among them.
 
 mod plain;
 mod transaction;
@@ -40,8 +40,8 @@ unsafe fn wait(
 }
 
 /// # Safety
-/// `call` and `error` are null or valid for a write; `callback` may be called with `user_data` once, on
-/// another thread.
+/// `call` and `error` are null or valid for a write; `callback` may be called with `user_data`
+/// once, on another thread.
 unsafe fn begin(
     store: Store,
     (callback, user_data): (Callback, *mut c_void),

@@ -40,7 +40,8 @@ fn check_count(count: usize, what: &str) -> Result<(), Failure> {
 }
 
 /// # Safety
-/// `write` is null or points to a struct whose `batches` is null or points to `batch_count` batches.
+/// `write` is null or points to a struct whose `batches` is null or points to `batch_count`
+/// batches.
 pub(crate) unsafe fn write(write: *const Write) -> Result<sharestate::Write, Failure> {
     // SAFETY: as promised for this function.
     let write = unsafe { value(write, "write") }?;
@@ -63,8 +64,8 @@ pub(crate) unsafe fn write(write: *const Write) -> Result<sharestate::Write, Fai
 }
 
 /// # Safety
-/// As [`key`]; `stage` is null or points to a struct whose texts are as [`text`] wants them and whose
-/// `acks` is null or points to `ack_count` acks.
+/// As [`key`]; `stage` is null or points to a struct whose texts are as [`text`] wants them and
+/// whose `acks` is null or points to `ack_count` acks.
 pub(crate) unsafe fn stage(
     of: *const Key,
     stage: *const Stage,

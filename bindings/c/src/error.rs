@@ -125,8 +125,8 @@ pub extern "C" fn sharestate_error_kafka_code(error: Error) -> i16 {
     })
 }
 
-/// What is wrong, as text that ends in a zero byte. Valid until the error is freed. Never null: of a
-/// handle that is none it says so.
+/// What is wrong, as text that ends in a zero byte. Valid until the error is freed. Never null: of
+/// a handle that is none it says so.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharestate_error_message(error: Error) -> *const c_char {
     crate::guard::total(c"a panic was caught".as_ptr(), || match ERRORS.get(error) {

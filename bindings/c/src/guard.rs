@@ -26,8 +26,8 @@ pub(crate) unsafe fn guard(
         .unwrap_or(crate::types::SHARESTATE_INTERNAL)
 }
 
-/// Runs the body of an exported function that has no error to give; answers `otherwise` instead of a
-/// panic.
+/// Runs the body of an exported function that has no error to give; answers `otherwise` instead of
+/// a panic.
 pub(crate) fn total<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
 }
@@ -58,8 +58,8 @@ pub(crate) unsafe fn value<T: Copy>(pointer: *const T, what: &str) -> Result<T, 
     if pointer.is_null() {
         return Err(Failure::argument(&format!("{what} is null")));
     }
-    // SAFETY: not null, and points to a `T` as the caller promises. Every `T` here is plain data, of
-    // which any bits are a value.
+    // SAFETY: not null, and points to a `T` as the caller promises. Every `T` here is plain data,
+    // of which any bits are a value.
     Ok(unsafe { pointer.read() })
 }
 

@@ -20,7 +20,8 @@ impl<T> Table<T> {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<T>>> {
         let objects = self.objects.get_or_init(Mutex::default);
-        // Nothing panics while it holds the lock but for want of memory, which leaves the map whole.
+        // Nothing panics while it holds the lock but for want of memory, which leaves the map
+        // whole.
         objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

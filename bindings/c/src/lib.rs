@@ -35,8 +35,8 @@ pub extern "C" fn sharestate_abi_version() -> u32 {
 }
 
 /// Whether a program that was compiled with a header of version `header_version` can use this
-/// library: pass `SHARESTATE_ABI_VERSION`. Answers 1 if the major versions are equal and the library
-/// is not older, else 0. Call it before anything else.
+/// library: pass `SHARESTATE_ABI_VERSION`. Answers 1 if the major versions are equal and the
+/// library is not older, else 0. Call it before anything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn sharestate_abi_compatible(header_version: u32) -> i32 {
     let major = |version: u32| version >> 16;

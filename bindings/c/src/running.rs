@@ -36,8 +36,8 @@ pub(crate) struct Recipient {
     call: Call,
 }
 
-// SAFETY: `user_data` is not touched here, only handed back; that it may go to another thread is what
-// the header says of every callback. Everything else is `Send` by itself.
+// SAFETY: `user_data` is not touched here, only handed back; that it may go to another thread is
+// what the header says of every callback. Everything else is `Send` by itself.
 unsafe impl Send for Recipient {}
 
 impl Recipient {
@@ -111,8 +111,8 @@ impl Running {
 }
 
 /// Takes a callback back, for a caller that goes away. After `SHARESTATE_OK` the callback will not
-/// run and its `user_data` may be freed. `SHARESTATE_TOO_LATE`: it has run and has returned; if it is
-/// running on another thread, this waits until it has returned; called from within the callback
+/// run and its `user_data` may be freed. `SHARESTATE_TOO_LATE`: it has run and has returned; if it
+/// is running on another thread, this waits until it has returned; called from within the callback
 /// itself, this answers at once. `SHARESTATE_INVALID_HANDLE`: it has run, or the call is none.
 ///
 /// The command itself is not taken back: it may have been carried out.

@@ -279,8 +279,8 @@ unsafe fn path_of(path: Text) -> Result<PathBuf, Failure> {
 
 /// Closes a store: answers what was called, takes a last checkpoint, waits until every callback has
 /// returned, and makes the handle none. Calls that other threads begin meanwhile fail. After it no
-/// callback of the store runs, whatever it answers; everything answered before is on disk, also when
-/// it fails.
+/// callback of the store runs, whatever it answers; everything answered before is on disk, also
+/// when it fails.
 ///
 /// Called from a callback of the same store it would wait for itself: that is
 /// `SHARESTATE_REJECTED`, and the store stays open. Closing again is `SHARESTATE_INVALID_HANDLE`.

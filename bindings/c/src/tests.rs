@@ -91,8 +91,8 @@ fn a_call_that_comes_after_close_does_not_begin() {
     assert!(told_of.try_recv().is_err(), "a callback of a call that has not begun");
 }
 
-/// Every exported function has its body inside `guard` or `total`, by itself or through a helper that
-/// has, or is one line that cannot fail.
+/// Every exported function has its body inside `guard` or `total`, by itself or through a helper
+/// that has, or is one line that cannot fail.
 #[test]
 fn every_exported_function_is_guarded() {
     let guards = ["guard(", "total(", "wait(", "begin(", "look("];

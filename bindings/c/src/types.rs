@@ -10,8 +10,8 @@ pub type Store = u64;
 pub type Answer = u64;
 /// Why a call failed; owned by who received it, freed with `sharestate_error_free`. 0 is never one.
 pub type Error = u64;
-/// A call whose callback is outstanding. Not owned: it becomes stale by itself when the callback has
-/// run. 0 is never one.
+/// A call whose callback is outstanding. Not owned: it becomes stale by itself when the callback
+/// has run. 0 is never one.
 pub type Call = u64;
 /// How a call ended: `SHARESTATE_OK` or what kind of error it was.
 pub type Status = i32;
@@ -293,11 +293,11 @@ pub struct PendingTotals {
     pub offsets: u64,
 }
 
-/// What is told of a call when it is over. Runs on the store's callback thread, under no lock, after
-/// the calling function has returned or while it returns; exactly once unless the call is cancelled.
-/// `status` is `SHARESTATE_OK` and `answer` a handle, or `status` is another and `error` a handle; the
-/// other of the two is 0. The callback owns the handle and must free it. It must not throw or
-/// `longjmp`, and should be short: while it runs the store's other callbacks wait.
+/// What is told of a call when it is over. Runs on the store's callback thread, under no lock,
+/// after the calling function has returned or while it returns; exactly once unless the call is
+/// cancelled. `status` is `SHARESTATE_OK` and `answer` a handle, or `status` is another and `error`
+/// a handle; the other of the two is 0. The callback owns the handle and must free it. It must not
+/// throw or `longjmp`, and should be short: while it runs the store's other callbacks wait.
 pub type Callback = Option<
     unsafe extern "C" fn(user_data: *mut c_void, status: Status, answer: Answer, error: Error),
 >;

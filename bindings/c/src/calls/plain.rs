@@ -49,8 +49,8 @@ unsafe fn read_operation(
     })
 }
 
-/// Starts a share partition anew; a repeated identical call changes nothing. The answer holds the pending
-/// acks that were dropped.
+/// Starts a share partition anew; a repeated identical call changes nothing. The answer holds the
+/// pending acks that were dropped.
 ///
 /// # Safety
 /// Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -102,8 +102,8 @@ pub unsafe extern "C" fn sharestate_initialize_async(
     }
 }
 
-/// Merges state batches, as a partition leader does after acknowledgements. The answer holds the pending
-/// acks that were dropped because the start offset passed them.
+/// Merges state batches, as a partition leader does after acknowledgements. The answer holds the
+/// pending acks that were dropped because the start offset passed them.
 ///
 /// # Safety
 /// Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -137,9 +137,10 @@ pub unsafe extern "C" fn sharestate_write_async(
     unsafe { begin(store, (callback, user_data), call, error, || write_operation(key, write)) }
 }
 
-/// Reads the whole state as a partition leader; a leader epoch above the fence is durable before the
-/// answer and fences older leaders. With `accepts_pending` 0 a share partition that has pending acks is
-/// `SHARESTATE_REJECTED` with Kafka's code 35: hidden ones would look like gaps and be delivered again.
+/// Reads the whole state as a partition leader; a leader epoch above the fence is durable before
+/// the answer and fences older leaders. With `accepts_pending` 0 a share partition that has pending
+/// acks is `SHARESTATE_REJECTED` with Kafka's code 35: hidden ones would look like gaps and be
+/// delivered again.
 ///
 /// # Safety
 /// Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -220,8 +221,8 @@ pub unsafe extern "C" fn sharestate_summary_async(
     }
 }
 
-/// Drops a share partition; dropping what is not there succeeds. The answer holds the pending acks that
-/// went with it.
+/// Drops a share partition; dropping what is not there succeeds. The answer holds the pending acks
+/// that went with it.
 ///
 /// # Safety
 /// Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -261,8 +262,8 @@ pub unsafe extern "C" fn sharestate_delete_async(
     }
 }
 
-/// Deletes all share partitions of a group, one by one: not one atomic act. After an error a repeated
-/// call continues.
+/// Deletes all share partitions of a group, one by one: not one atomic act. After an error a
+/// repeated call continues.
 ///
 /// # Safety
 /// Every pointer is null or points to what its type says, texts and arrays as long as they say.

@@ -10,9 +10,9 @@ use crate::operation::Operation;
 use crate::types::*;
 
 /// Stages acks inside a producer's transaction: from then on they are prepared, and only the
-/// transaction's marker, or an operator, ends that. All or nothing. The answer holds the ranges that are
-/// newly staged; an identical repeated call succeeds with none. After `SHARESTATE_POISONED` the outcome is
-/// unknown.
+/// transaction's marker, or an operator, ends that. All or nothing. The answer holds the ranges
+/// that are newly staged; an identical repeated call succeeds with none. After
+/// `SHARESTATE_POISONED` the outcome is unknown.
 ///
 /// # Safety
 /// Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -54,8 +54,8 @@ pub unsafe extern "C" fn sharestate_stage_async(
     }
 }
 
-/// Takes a transaction marker: one atomic entry that resolves whatever the producer staged anywhere in
-/// the store. Repeating it is harmless. The answer holds what was resolved.
+/// Takes a transaction marker: one atomic entry that resolves whatever the producer staged anywhere
+/// in the store. Repeating it is harmless. The answer holds what was resolved.
 ///
 /// # Safety
 /// Every pointer is null or points to what its type says, texts and arrays as long as they say.
@@ -95,8 +95,8 @@ pub unsafe extern "C" fn sharestate_marker_async(
     }
 }
 
-/// Ends one open epoch of a producer by hand, as its own marker would (`commit` 1) or as an abort (0);
-/// logged as an operator's act.
+/// Ends one open epoch of a producer by hand, as its own marker would (`commit` 1) or as an abort
+/// (0); logged as an operator's act.
 ///
 /// # Safety
 /// Every pointer is null or points to what its type says, texts and arrays as long as they say.
