@@ -1,0 +1,94 @@
+package sharestate.it;
+
+import org.apache.kafka.clients.consumer.AcknowledgeType;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
+import org.apache.kafka.common.serialization.StringDeserializer;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+
+/** A share consumer in explicit acknowledgement mode, driven poll by poll. Not for several threads. */
+final class Member implements AutoCloseable {
+    private static final Duration POLL = Duration.ofMillis(500);
+
+    private final KafkaShareConsumer<String, String> consumer;
+
+    /** Joins a group; one poll hands out no more than so many records. */
+    Member(String bootstrapServers, String group, int pollRecords, String... topics) {
+        consumer = new KafkaShareConsumer<>(Map.of(
+                ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrapServers,
+                ConsumerConfig.GROUP_ID_CONFIG, group,
+                ConsumerConfig.SHARE_ACKNOWLEDGEMENT_MODE_CONFIG, "explicit",
+                ConsumerConfig.SHARE_ACQUIRE_MODE_CONFIG, "record_limit",
+                ConsumerConfig.MAX_POLL_RECORDS_CONFIG, pollRecords),
+                new StringDeserializer(), new StringDeserializer());
+        consumer.subscribe(List.of(topics));
+    }
+
+    /** Takes exactly so many deliveries, acknowledging each as decided and committing after each poll. */
+    List<Delivery> consume(int deliveries, Function<ConsumerRecord<String, String>, AcknowledgeType> decision)
+            throws Exception {
+        List<Delivery> taken = new ArrayList<>();
+        Await.untilBlocking(deliveries + " deliveries", () -> {
+            for (ConsumerRecord<String, String> record : consumer.poll(POLL)) {
+                consumer.acknowledge(record, decision.apply(record));
+                taken.add(Delivery.of(record));
+            }
+            commit();
+            return taken.size() >= deliveries;
+        });
+        if (taken.size() != deliveries) {
+            throw new IllegalStateException(deliveries + " deliveries wanted, taken " + taken);
+        }
+        return taken;
+    }
+
+    /** Acquires exactly so many records and leaves them unacknowledged. */
+    List<Delivery> hold(int records) throws Exception {
+        List<Delivery> held = new ArrayList<>();
+        Await.untilBlocking(records + " records to hold", () -> {
+            consumer.poll(POLL).forEach(record -> held.add(Delivery.of(record)));
+            return held.size() >= records;
+        });
+        return held;
+    }
+
+    /** Everything that is delivered until nothing came for so long; each record is accepted. */
+    List<Delivery> drain(Duration quiet) {
+        List<Delivery> taken = new ArrayList<>();
+        long last = System.nanoTime();
+        while (System.nanoTime() - last < quiet.toNanos()) {
+            ConsumerRecords<String, String> records = consumer.poll(POLL);
+            for (ConsumerRecord<String, String> record : records) {
+                consumer.acknowledge(record, AcknowledgeType.ACCEPT);
+                taken.add(Delivery.of(record));
+                last = System.nanoTime();
+            }
+            commit();
+        }
+        return taken;
+    }
+
+    /** Acknowledges what the last poll gave; the answer says that it is durable. */
+    void commit() {
+        consumer.commitSync(Await.LIMIT).values().forEach(error -> error.ifPresent(e -> {
+            throw e;
+        }));
+    }
+
+    /** The consumer. */
+    KafkaShareConsumer<String, String> consumer() {
+        return consumer;
+    }
+
+    @Override
+    public void close() {
+        consumer.close(Duration.ofSeconds(5));
+    }
+}

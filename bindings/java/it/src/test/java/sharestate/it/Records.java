@@ -1,0 +1,32 @@
+package sharestate.it;
+
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+import java.util.Map;
+
+/** Produces records. */
+final class Records {
+    private static final int BATCH = 10;
+
+    private Records() {
+    }
+
+    /** Produces so many records into a partition, ten to a batch, so that runs do not differ in their batches. */
+    static void produce(String bootstrapServers, String topic, int partition, int records) {
+        Map<String, Object> settings = Map.of(
+                ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrapServers,
+                ProducerConfig.LINGER_MS_CONFIG, 10_000);
+        try (KafkaProducer<String, String> producer =
+                     new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
+            for (int i = 0; i < records; i++) {
+                producer.send(new ProducerRecord<>(topic, partition, null, topic + "-" + partition + "-" + i));
+                if (i % BATCH == BATCH - 1) {
+                    producer.flush();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+package sharestate.it;
+
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.ShareGroupDescription;
+import org.apache.kafka.common.GroupState;
+import org.apache.kafka.common.config.ConfigResource;
+
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+
+/** What an administrator does to topics and share groups. */
+final class ShareGroups implements AutoCloseable {
+    private final Admin admin;
+
+    /** At this broker. */
+    ShareGroups(String bootstrapServers) {
+        admin = Admin.create(Map.of("bootstrap.servers", bootstrapServers));
+    }
+
+    /** The client. */
+    Admin admin() {
+        return admin;
+    }
+
+    /** Creates a topic. */
+    void createTopic(String name, int partitions) throws Exception {
+        admin.createTopics(List.of(new NewTopic(name, partitions, (short) 1))).all().get();
+    }
+
+    /** Sets a group up: it reads from the beginning, with the shortest lock. */
+    void prepare(String group, String... namesAndValues) throws Exception {
+        set(group, "share.auto.offset.reset", "earliest");
+        for (int i = 0; i < namesAndValues.length; i += 2) {
+            set(group, namesAndValues[i], namesAndValues[i + 1]);
+        }
+    }
+
+    /** Sets one group setting. */
+    void set(String group, String name, String value) throws Exception {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);
+        Collection<AlterConfigOp> change =
+                List.of(new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET));
+        admin.incrementalAlterConfigs(Map.of(resource, change)).all().get();
+    }
+
+    /** Waits until the last member has left. */
+    void awaitEmpty(String group) throws Exception {
+        Await.until(group + " to be empty", () -> describe(group).groupState() == GroupState.EMPTY);
+    }
+
+    /** What the coordinator says of one group. */
+    ShareGroupDescription describe(String group) throws Exception {
+        return admin.describeShareGroups(List.of(group)).all().get().get(group);
+    }
+
+    @Override
+    public void close() {
+        admin.close();
+    }
+}
