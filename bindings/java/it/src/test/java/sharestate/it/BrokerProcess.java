@@ -32,10 +32,16 @@ import java.util.stream.Stream;
  * It is gone, directory included, after {@link #close}; a hook ends it when this JVM ends before that.
  */
 final class BrokerProcess implements AutoCloseable {
+    /** How often a record is delivered at most. */
+    static final int DELIVERY_LIMIT = 3;
+
     private final Persisters persister;
     private final Path home;
     private final Properties settings;
     private final Map<String, String> systemProperties = new TreeMap<>();
+    /** These start quickest. */
+    private List<String> jvmOptions = List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1");
+    private List<String> prefix = List.of();
     private final Thread hook = new Thread(this::destroy);
     private Process process;
 
@@ -68,6 +74,18 @@ final class BrokerProcess implements AutoCloseable {
     BrokerProcess with(String name, String value) {
         systemProperties.put(name, value);
         return this;
+    }
+
+    /** Options of the broker's JVM, for its next start, instead of those that make it start quickly. */
+    BrokerProcess jvm(String... options) {
+        jvmOptions = List.of(options);
+        return this;
+    }
+
+    /** Starts the broker inside the mounts of another process. */
+    BrokerProcess inside(SmallDisk disk) {
+        prefix = disk.enter();
+        return with("sharestate.dir", disk.directory().resolve("share-state").toString());
     }
 
     /** Starts the broker and waits until it answers. */
@@ -150,11 +168,13 @@ final class BrokerProcess implements AutoCloseable {
     }
 
     private void launch() throws IOException {
-        List<String> command = new ArrayList<>(List.of(
+        List<String> command = new ArrayList<>(prefix);
+        command.addAll(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-Xms256m", "-Xmx768m", "-XX:+UseG1GC",
+                "-Xms256m", "-Xmx768m",
                 "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
                 "-Dorg.slf4j.simpleLogger.log.sharestate=info"));
+        command.addAll(jvmOptions);
         systemProperties.forEach((name, value) -> command.add("-D" + name + "=" + value));
         command.addAll(List.of("-cp", classPath(), "kafka.Kafka", settingsFile().toString()));
         process = new ProcessBuilder(command)
@@ -235,6 +255,7 @@ final class BrokerProcess implements AutoCloseable {
         p.put("transaction.state.log.num.partitions", "1");
         p.put("transaction.state.log.replication.factor", "1");
         p.put("transaction.state.log.min.isr", "1");
+        p.put("transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000");
         p.put("share.coordinator.state.topic.num.partitions", "4");
         p.put("share.coordinator.state.topic.replication.factor", "1");
         p.put("share.coordinator.state.topic.min.isr", "1");
@@ -244,6 +265,7 @@ final class BrokerProcess implements AutoCloseable {
         p.put("group.share.min.heartbeat.interval.ms", "500");
         p.put("group.share.heartbeat.interval.ms", "500");
         p.put("group.share.min.record.lock.duration.ms", "1000");
+        p.put("group.share.delivery.count.limit", Integer.toString(DELIVERY_LIMIT));
         return p;
     }
 }

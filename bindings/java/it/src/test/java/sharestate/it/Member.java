@@ -49,6 +49,24 @@ final class Member implements AutoCloseable {
         return taken;
     }
 
+    /** Takes so many records that come in one poll, and acknowledges them in one request. */
+    List<Delivery> takeAtOnce(int records, Function<ConsumerRecord<String, String>, AcknowledgeType> decision)
+            throws Exception {
+        List<Delivery> taken = new ArrayList<>();
+        Await.untilBlocking(records + " records at once", () -> {
+            for (ConsumerRecord<String, String> record : consumer.poll(POLL)) {
+                consumer.acknowledge(record, decision.apply(record));
+                taken.add(Delivery.of(record));
+            }
+            return !taken.isEmpty();
+        });
+        commit();
+        if (taken.size() != records) {
+            throw new IllegalStateException(records + " records wanted at once, taken " + taken);
+        }
+        return taken;
+    }
+
     /** Acquires exactly so many records and leaves them unacknowledged. */
     List<Delivery> hold(int records) throws Exception {
         List<Delivery> held = new ArrayList<>();

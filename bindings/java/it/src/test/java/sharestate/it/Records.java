@@ -29,4 +29,17 @@ final class Records {
             }
         }
     }
+
+    /** Produces so many records into every partition. */
+    static void produceEverywhere(String bootstrapServers, String topic, int partitions, int recordsEach) {
+        Map<String, Object> settings = Map.of(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrapServers);
+        try (KafkaProducer<String, String> producer =
+                     new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
+            for (int i = 0; i < recordsEach; i++) {
+                for (int partition = 0; partition < partitions; partition++) {
+                    producer.send(new ProducerRecord<>(topic, partition, null, partition + "-" + i));
+                }
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@ package sharestate.it;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.ListShareGroupOffsetsSpec;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.ShareGroupDescription;
 import org.apache.kafka.common.GroupState;
@@ -50,6 +51,13 @@ final class ShareGroups implements AutoCloseable {
     /** Waits until the last member has left. */
     void awaitEmpty(String group) throws Exception {
         Await.until(group + " to be empty", () -> describe(group).groupState() == GroupState.EMPTY);
+    }
+
+    /** Records that are not done yet, over all partitions; at least 1 while that of a partition is not known. */
+    long lag(String group) throws Exception {
+        return admin.listShareGroupOffsets(Map.of(group, new ListShareGroupOffsetsSpec()))
+                .partitionsToOffsetInfo(group).get().values().stream()
+                .mapToLong(info -> info == null ? 1 : info.lag().orElse(1L)).sum();
     }
 
     /** What the coordinator says of one group. */

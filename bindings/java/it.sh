@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Tries the persister inside a real Kafka broker, in its own process, on loopback.
+#
+#   it.sh                        every test, Kafka 4.4.0
+#   KAFKA_VERSION=4.2.0 it.sh    another broker
+#   TESTS=TransactionsTest it.sh only these
+#   it.sh speed                  both persisters side by side
+#
+# Needs what build.sh needs. Whatever it starts is gone when it ends, also when it is interrupted.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+./build.sh
+
+# Everything temporary is in one place, and every process in one session of its own.
+scratch=$(mktemp -d)
+runner=
+finish() {
+    status=$?
+    if [ -n "$runner" ]; then kill -KILL -- "-$runner" 2>/dev/null || true; fi
+    rm -rf "$scratch"
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+export TMPDIR=$scratch
+export MAVEN_OPTS="-Djava.io.tmpdir=$scratch ${MAVEN_OPTS:-}"
+if [ "${1:-}" = speed ]; then TESTS=Speed; fi
+arguments=(-B -pl store,it -am verify
+    "-Dkafka.version=${KAFKA_VERSION:-4.4.0}" "-Dsharestate.it.tmp=$scratch")
+if [ -n "${TESTS:-}" ]; then
+    arguments+=("-Dtest=$TESTS" -Dsurefire.failIfNoSpecifiedTests=false)
+fi
+setsid mvn "${arguments[@]}" &
+runner=$!
+wait "$runner"

@@ -1,0 +1,60 @@
+package sharestate.it;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.junit.jupiter.api.Test;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+
+/** A broker that is killed again and again while consumers work. */
+class KillUnderLoadTest {
+    private static final int PARTITIONS = 4;
+    private static final int RECORDS_EACH = 1_500;
+    private static final int WORKERS = 3;
+    private static final int KILLS = 3;
+
+    @Test
+    void noAcceptedRecordComesBackAndNoneIsLostWhenTheBrokerIsKilled() throws Exception {
+        try (BrokerProcess broker = BrokerProcess.create(Persisters.SHARESTATE).start();
+             ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
+            groups.createTopic("load", PARTITIONS);
+            for (int partition = 0; partition < PARTITIONS; partition++) {
+                Records.produce(broker.bootstrapServers(), "load", partition, RECORDS_EACH);
+            }
+            // Kills may hit records again and again; what is left undone must not run out of tries.
+            groups.prepare("g", "share.record.lock.duration.ms", "2000");
+            Ledger ledger = new Ledger();
+            ExecutorService pool = Executors.newFixedThreadPool(WORKERS);
+            List<Future<?>> workers = new ArrayList<>();
+            for (int i = 0; i < WORKERS; i++) {
+                workers.add(pool.submit(new LoadWorker(broker.bootstrapServers(), "g", "load", ledger, 50)));
+            }
+            try {
+                for (int kill = 1; kill <= KILLS; kill++) {
+                    int before = ledger.accepted();
+                    int step = PARTITIONS * RECORDS_EACH / (KILLS + 2);
+                    Await.until("progress", () -> ledger.accepted() >= before + step);
+                    broker.kill();
+                    broker.start();
+                }
+                int all = PARTITIONS * RECORDS_EACH;
+                Await.until("the rest", () -> ledger.settled() >= all && groups.lag("g") == 0);
+            } finally {
+                ledger.finish();
+                pool.shutdown();
+            }
+            for (Future<?> worker : workers) {
+                worker.get();
+            }
+            System.out.println("kills=" + KILLS + " " + ledger);
+            assertEquals(List.of(), ledger.comeBack(), "accepted records that were delivered again");
+            assertTrue(ledger.accepted() > 0, "something was accepted");
+            assertEquals(KILLS + 1, broker.logged("persists share-group state in").size());
+        }
+    }
+}
