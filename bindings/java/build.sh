@@ -14,4 +14,4 @@ mkdir -p "$staged"
 # Without its debug information the library is a fifth of the size.
 strip --strip-debug -o "$staged/libsharestate_jni.so" "$CARGO_TARGET_DIR/debug/libsharestate_jni.so"
 
-mvn -q -B -pl store -am "$@" package
+mvn -q -B -pl store -am -DskipTests "$@" package

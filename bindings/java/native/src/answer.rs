@@ -1,11 +1,9 @@
 //! Answers and errors on their way to Java: a status byte (0 success, 1 failure) and what it says.
 
-use std::sync::Arc;
-
 use sharestate::engine::recovery::RecoveryReport;
 use sharestate::{
     Answer, CheckpointError, Deleted, ErrorClass, OpenError, Page, Partition, PendingAck,
-    SharePartitionKey, StoreError,
+    StoreError,
 };
 
 use crate::wire::Writer;
@@ -129,8 +127,10 @@ impl Success {
                 out.u64(deleted.partitions).u64(deleted.dropped);
             }
             Self::Page(page) => {
-                let keys = page.partitions.iter().map(|(key, _): &(_, Arc<Partition>)| key);
-                put_keys(keys, page.partitions.len(), out);
+                out.count(page.partitions.len());
+                for (key, row) in &page.partitions {
+                    partition(row, out.key(key));
+                }
                 out.flag(page.next.is_some());
             }
             Self::Lsn(lsn) => {
@@ -142,13 +142,6 @@ impl Success {
             }
             Self::Nothing => {}
         }
-    }
-}
-
-fn put_keys<'a>(keys: impl Iterator<Item = &'a SharePartitionKey>, count: usize, out: &mut Writer) {
-    out.count(count);
-    for key in keys {
-        out.key(key);
     }
 }
 

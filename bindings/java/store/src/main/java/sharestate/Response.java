@@ -115,7 +115,7 @@ final class Response {
     }
 
     Page page() {
-        return new Page(list(Response::key), flag());
+        return new Page(list(from -> new Page.Row(from.key(), from.partition())), flag());
     }
 
     RecoveryReport recovery() {

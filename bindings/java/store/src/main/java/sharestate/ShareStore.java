@@ -118,7 +118,7 @@ public final class ShareStore implements AutoCloseable {
         return completions.submit(request, Response::resolved);
     }
 
-    /** At most so many share partitions in key order behind {@code after}; group and start may be null. */
+    /** At most so many share partitions in key order behind {@code after}; group and start may be null. Fences nobody. */
     public CompletableFuture<Page> list(String groupId, SharePartitionKey after, int limit) {
         Request request = Request.of(Request.Operation.LIST).flag(groupId != null);
         if (groupId != null) {

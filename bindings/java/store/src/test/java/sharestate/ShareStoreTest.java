@@ -34,7 +34,8 @@ class ShareStoreTest {
             assertTrue(store.recovery().created());
             store.initialize(KEY, 1, 10).get();
             store.write(KEY, 1, 0, 10, 10, List.of(batch)).get();
-            assertEquals(List.of(KEY), store.list("grüppe:1", null, 10).get().keys());
+            PartitionState state = new PartitionState(1, 0, 10, 10, List.of(batch), List.of());
+            assertEquals(new Page(List.of(new Page.Row(KEY, state)), false), store.list("grüppe:1", null, 10).get());
         }
         try (ShareStore store = open()) {
             assertFalse(store.recovery().created());

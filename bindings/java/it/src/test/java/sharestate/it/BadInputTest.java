@@ -45,7 +45,7 @@ class BadInputTest {
     void aFullDiskRefusesAcknowledgementsAndLosesNone() throws Exception {
         try (SmallDisk disk = new SmallDisk(48);
              BrokerProcess broker = BrokerProcess.create(Persisters.SHARESTATE).inside(disk)
-                     .with("sharestate.segment.bytes", "1048576").with("sharestate.reserve.bytes", "1048576").start();
+                     .with("sharestate.segment.bytes", "65536").with("sharestate.reserve.bytes", "1048576").start();
              ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
             groups.createTopic("t", 1);
             Records.produce(broker.bootstrapServers(), "t", 0, 6_000);
@@ -87,7 +87,7 @@ class BadInputTest {
             assertNotEquals(0, broker.startInVain());
             String line = broker.logged("ERROR sharestate.kafka").stream().findFirst().orElse(broker.log());
             assertTrue(line.contains(why), line);
-            System.out.println(line.replace(broker.storeDirectory().toString(), "STORE"));
+            System.out.println(line);
             assertTrue(Files.notExists(broker.storeDirectory().resolve("STORE")));
         }
     }

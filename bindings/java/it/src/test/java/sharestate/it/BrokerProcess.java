@@ -35,7 +35,7 @@ final class BrokerProcess implements AutoCloseable {
     /** How often a record is delivered at most. */
     static final int DELIVERY_LIMIT = 3;
 
-    private final Persisters persister;
+    private Persisters persister;
     private final Path home;
     private final Properties settings;
     private final Map<String, String> systemProperties = new TreeMap<>();
@@ -82,6 +82,14 @@ final class BrokerProcess implements AutoCloseable {
         return this;
     }
 
+    /** Changes the persister, for the next start. */
+    BrokerProcess use(Persisters other) throws IOException {
+        persister = other;
+        settings.put("group.share.persister.class.name", other.className());
+        writeSettings();
+        return this;
+    }
+
     /** Starts the broker inside the mounts of another process. */
     BrokerProcess inside(SmallDisk disk) {
         prefix = disk.enter();
@@ -110,8 +118,8 @@ final class BrokerProcess implements AutoCloseable {
     }
 
     /** kill -9. */
-    void kill() throws InterruptedException {
-        process.destroyForcibly().waitFor();
+    void kill() {
+        Processes.end(process);
     }
 
     /** SIGTERM, and waits for the end. */
@@ -158,12 +166,7 @@ final class BrokerProcess implements AutoCloseable {
 
     private void destroy() {
         if (process != null) {
-            process.destroyForcibly();
-            try {
-                process.waitFor();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
+            Processes.end(process);
         }
     }
 

@@ -46,8 +46,8 @@ final class SmallDisk implements AutoCloseable {
     }
 
     @Override
-    public void close() throws Exception {
-        holder.destroyForcibly().waitFor();
+    public void close() throws IOException {
+        Processes.end(holder);
         Files.deleteIfExists(directory);
     }
 }

@@ -7,7 +7,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.UUID;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /** A {@link StoreServer} and the talk with it. The process ends with this JVM, because its input does. */
@@ -35,8 +34,8 @@ final class StoreProcess implements AutoCloseable {
     }
 
     /** kill -9. */
-    void kill() throws InterruptedException {
-        process.destroyForcibly().waitFor();
+    void kill() {
+        Processes.end(process);
     }
 
     /** Starts a share partition at offset 0. */
@@ -67,11 +66,8 @@ final class StoreProcess implements AutoCloseable {
     }
 
     @Override
-    public void close() throws Exception {
-        commands.close();
-        if (!process.waitFor(30, TimeUnit.SECONDS)) {
-            kill();
-        }
+    public void close() throws IOException {
+        kill();
         try (Stream<Path> paths = Files.walk(directory)) {
             paths.sorted((a, b) -> b.compareTo(a)).forEach(path -> path.toFile().delete());
         }

@@ -9,6 +9,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -21,24 +22,24 @@ import java.util.TreeSet;
 import java.util.UUID;
 
 /**
- * One consume-process-produce application: a share consumer takes records of a two-partition input topic, a transactional
- * producer writes a result for each. What a broker with KIP-1289 will do is done here: the acknowledgements are staged in
+ * One consume-process-produce application: share consumers take records of two input topics, a transactional producer
+ * writes a result for each. What a broker with KIP-1289 will do is done here: the acknowledgements are staged in
  * a store before the transaction ends, and the markers that the transaction coordinator wrote to the output are given to
  * the store.
  */
 final class TransactionBench implements AutoCloseable {
-    /** Records in each input partition. */
+    /** Records in each input. */
     static final int RECORDS = 5;
 
-    private static final int PARTITIONS = 2;
+    private static final int INPUTS = 2;
 
     private final BrokerProcess broker;
     private final StoreProcess store;
     private final String name;
     private final ShareGroups groups;
-    private final UUID inputId;
-    private final Member member;
-    private final List<ConsumerRecord<String, String>> held = new ArrayList<>();
+    private final UUID[] topicIds = new UUID[INPUTS];
+    private final Member[] members = new Member[INPUTS];
+    private final List<List<ConsumerRecord<String, String>>> held = new ArrayList<>();
 
     /** Fills the input and acquires all of it. */
     TransactionBench(BrokerProcess broker, StoreProcess store, String name) throws Exception {
@@ -46,17 +47,15 @@ final class TransactionBench implements AutoCloseable {
         this.store = store;
         this.name = name;
         groups = new ShareGroups(broker.bootstrapServers());
-        groups.createTopic(input(), PARTITIONS);
         groups.createTopic(output(), 1);
         groups.prepare(name, "share.record.lock.duration.ms", "60000");
-        org.apache.kafka.common.Uuid id = groups.admin().describeTopics(List.of(input())).allTopicNames().get()
-                .get(input()).topicId();
-        inputId = new UUID(id.getMostSignificantBits(), id.getLeastSignificantBits());
-        for (int partition = 0; partition < PARTITIONS; partition++) {
-            Records.produce(broker.bootstrapServers(), input(), partition, RECORDS);
-            store.initialize(name, inputId, partition);
+        for (int input = 0; input < INPUTS; input++) {
+            groups.createTopic(topic(input), 1);
+            topicIds[input] = topicId(topic(input));
+            Records.produce(broker.bootstrapServers(), topic(input), 0, RECORDS);
+            store.initialize(name, topicIds[input], 0);
+            members[input] = new Member(broker.bootstrapServers(), name, RECORDS, topic(input));
         }
-        member = new Member(broker.bootstrapServers(), name, PARTITIONS * RECORDS, input());
         acquire();
     }
 
@@ -73,30 +72,33 @@ final class TransactionBench implements AutoCloseable {
     /** Produces a result for each acquired record, and stages their acknowledgements in the same transaction. */
     TransactionId process(KafkaProducer<String, String> producer, int deliveryCount) throws Exception {
         producer.beginTransaction();
-        for (ConsumerRecord<String, String> record : held) {
-            producer.send(new ProducerRecord<>(output(), 0, null, key(record.partition(), record.offset())));
+        for (int input = 0; input < INPUTS; input++) {
+            for (ConsumerRecord<String, String> record : held.get(input)) {
+                producer.send(new ProducerRecord<>(output(), 0, null, key(input, record.offset())));
+            }
         }
         producer.flush();
         TransactionDescription open = groups.admin().describeTransactions(List.of(name)).description(name).get();
         TransactionId transaction = new TransactionId(name, open.producerId(), (short) open.producerEpoch());
-        for (int partition = 0; partition < PARTITIONS; partition++) {
+        for (int input = 0; input < INPUTS; input++) {
             assertEquals("ok [OffsetRange[first=0, last=" + (RECORDS - 1) + "]]",
-                    stage(transaction, partition, deliveryCount));
+                    stage(transaction, input, deliveryCount));
         }
         return transaction;
     }
 
-    /** Stages one partition; answers what the store said. */
-    String stage(TransactionId transaction, int partition, int deliveryCount) throws Exception {
-        return store.stage(name, inputId, partition, transaction, 0, RECORDS - 1, deliveryCount);
+    /** Stages all of one input; answers what the store said. */
+    String stage(TransactionId transaction, int input, int deliveryCount) throws Exception {
+        return store.stage(name, topicIds[input], 0, transaction, 0, RECORDS - 1, deliveryCount);
     }
 
     /** Waits for the coordinator's marker and gives it to the store, twice, as coordinators do. */
     TransactionMarker end(TransactionId transaction) throws Exception {
         TransactionMarker marker = new MarkerLog(broker, output()).await(transaction);
         String resolved = store.marker(marker);
-        for (int partition = 0; partition < PARTITIONS; partition++) {
-            if (!resolved.contains("partition=" + partition + "]=[OffsetRange[first=0, last=" + (RECORDS - 1) + "]]")) {
+        for (int input = 0; input < INPUTS; input++) {
+            String all = "topicId=" + topicIds[input] + ", partition=0]=[OffsetRange[first=0, last=" + (RECORDS - 1) + "]]";
+            if (!resolved.contains(all)) {
                 throw new AssertionError("the marker resolved " + resolved);
             }
         }
@@ -106,20 +108,20 @@ final class TransactionBench implements AutoCloseable {
 
     /** All acks are staged and none is decided. */
     void assertPending() throws Exception {
-        for (int partition = 0; partition < PARTITIONS; partition++) {
-            assertEquals("ok pending=1", store.read(name, inputId, partition));
+        for (int input = 0; input < INPUTS; input++) {
+            assertEquals("ok pending=1", store.read(name, topicIds[input], 0));
         }
     }
 
     /** All acks and all output records are there, or none: what a read_committed consumer sees and the store agree. */
     void assertAll(boolean committed, int deliveryCount) throws Exception {
         Map<String, Boolean> acknowledged = new HashMap<>();
-        for (int partition = 0; partition < PARTITIONS; partition++) {
+        for (int input = 0; input < INPUTS; input++) {
             int state = committed ? 2 : 0;
             assertEquals("ok 0-" + (RECORDS - 1) + "=" + state + "x" + deliveryCount + " pending=0",
-                    store.read(name, inputId, partition));
+                    store.read(name, topicIds[input], 0));
             for (int offset = 0; offset < RECORDS; offset++) {
-                acknowledged.put(key(partition, offset), committed);
+                acknowledged.put(key(input, offset), committed);
             }
         }
         TreeSet<String> wanted = new TreeSet<>();
@@ -133,9 +135,11 @@ final class TransactionBench implements AutoCloseable {
 
     /** The broker does what the store says of the acquired records; what is left is acquired again. */
     void settle(AcknowledgeType type) throws Exception {
-        held.forEach(record -> member.consumer().acknowledge(record, type));
-        member.commit();
-        held.clear();
+        for (int input = 0; input < INPUTS; input++) {
+            Member member = members[input];
+            held.get(input).forEach(record -> member.consumer().acknowledge(record, type));
+            member.commit();
+        }
         if (type == AcknowledgeType.RELEASE) {
             acquire();
         }
@@ -143,16 +147,28 @@ final class TransactionBench implements AutoCloseable {
 
     @Override
     public void close() {
-        member.close();
+        for (Member member : members) {
+            member.close();
+        }
         groups.close();
     }
 
     private void acquire() throws Exception {
-        Await.untilBlocking("the input", () -> {
-            member.consumer().poll(Duration.ofMillis(500)).forEach(held::add);
-            return !held.isEmpty();
-        });
-        assertEquals(PARTITIONS * RECORDS, held.size(), "all of the input comes at once");
+        held.clear();
+        for (Member member : members) {
+            List<ConsumerRecord<String, String>> records = new ArrayList<>();
+            Await.untilBlocking("the input", () -> {
+                member.consumer().poll(Duration.ofMillis(500)).forEach(records::add);
+                return !records.isEmpty();
+            });
+            assertEquals(RECORDS, records.size(), "all of an input comes at once");
+            held.add(records);
+        }
+    }
+
+    private UUID topicId(String topic) throws Exception {
+        Uuid id = groups.admin().describeTopics(List.of(topic)).allTopicNames().get().get(topic).topicId();
+        return new UUID(id.getMostSignificantBits(), id.getLeastSignificantBits());
     }
 
     /** What a read_committed consumer sees, sorted. */
@@ -172,12 +188,12 @@ final class TransactionBench implements AutoCloseable {
         return seen.stream().sorted().toList();
     }
 
-    private static String key(int partition, long offset) {
-        return partition + ":" + offset;
+    private static String key(int input, long offset) {
+        return input + ":" + offset;
     }
 
-    private String input() {
-        return "in-" + name;
+    private String topic(int input) {
+        return "in-" + name + "-" + input;
     }
 
     private String output() {

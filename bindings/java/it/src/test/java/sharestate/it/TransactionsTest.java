@@ -17,6 +17,7 @@ import java.time.Duration;
 class TransactionsTest {
     private static final int MINUTE = 60_000;
 
+    private static int ended;
     private static BrokerProcess broker;
     private static StoreProcess store;
 
@@ -28,12 +29,10 @@ class TransactionsTest {
 
     @AfterAll
     static void stop() throws Exception {
-        try (BrokerProcess one = broker; StoreProcess other = store) {
-            System.out.println("transactions ended=" + ended + " half=0");
-        }
+        store.close();
+        broker.close();
+        System.out.println("transactions ended=" + ended + " half=0");
     }
-
-    private static int ended;
 
     @Test
     void aCommitAcknowledgesAll() throws Exception {
