@@ -24,6 +24,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -99,12 +100,16 @@ final class BrokerProcess implements AutoCloseable {
     /** Starts the broker and waits until it answers. */
     BrokerProcess start() throws Exception {
         launch();
-        Await.until("the broker to answer", () -> {
-            if (!process.isAlive()) {
-                throw new IllegalStateException("the broker ended early:\n" + log());
-            }
-            return answers();
-        });
+        try {
+            Await.until("the broker to answer", () -> {
+                if (!process.isAlive()) {
+                    throw new IllegalStateException("the broker ended early");
+                }
+                return answers();
+            });
+        } catch (TimeoutException | IllegalStateException e) {
+            throw new IllegalStateException(e.getMessage() + ":\n" + log(), e);
+        }
         return this;
     }
 

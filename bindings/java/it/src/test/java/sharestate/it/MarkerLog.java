@@ -1,7 +1,5 @@
 package sharestate.it;
 
-import org.apache.kafka.tools.DumpLogSegments;
-
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,8 +22,8 @@ final class MarkerLog {
 
     /** All markers, in the order of the log. */
     List<TransactionMarker> all() {
-        List<String> lines = Captured.lines(() -> DumpLogSegments.main(
-                new String[] {"--files", segment.toString(), "--print-data-log"}));
+        String[] arguments = {"--files", segment.toString(), "--print-data-log"};
+        List<String> lines = Captured.lines(() -> dump(arguments));
         List<TransactionMarker> markers = new ArrayList<>();
         Matcher batch = null;
         for (String line : lines) {
@@ -54,5 +52,22 @@ final class MarkerLog {
             return marker.isPresent();
         });
         return found.get(0);
+    }
+
+    /** The tool moved between 4.2 and 4.3. */
+    private static void dump(String[] arguments) {
+        try {
+            tool().getMethod("main", String[].class).invoke(null, (Object) arguments);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("kafka-dump-log cannot be run", e);
+        }
+    }
+
+    private static Class<?> tool() throws ClassNotFoundException {
+        try {
+            return Class.forName("org.apache.kafka.tools.DumpLogSegments");
+        } catch (ClassNotFoundException e) {
+            return Class.forName("kafka.tools.DumpLogSegments");
+        }
     }
 }
