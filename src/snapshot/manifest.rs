@@ -172,15 +172,16 @@ fn damaged(dir: &Path, reason: String) -> SnapshotError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fsio::write_durably;
 
     #[test]
-    #[allow(clippy::disallowed_methods)]
     fn any_change_but_growth_of_a_manifest_is_damage() {
         let dir = tempfile::tempdir().expect("a directory");
         let put = |number: u64, bytes: &[u8]| {
-            std::fs::write(name_of(dir.path(), number), bytes).expect("write");
-            let name = format!("MANIFEST-{number:06}\n");
-            std::fs::write(dir.path().join("CURRENT"), name).expect("write");
+            let name = format!("MANIFEST-{number:06}");
+            write_durably(&RealFs, dir.path(), &name, bytes).expect("written");
+            let current = format!("{name}\n");
+            write_durably(&RealFs, dir.path(), "CURRENT", current.as_bytes()).expect("written");
         };
         put(37, b"first");
         let mut progress = Progress::default();
