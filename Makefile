@@ -7,6 +7,8 @@
 # make seeded     puts historic bugs back one at a time: each must be caught
 # make models     schedules of the concurrent parts
 # make mutants    changes the code at random: the tests must notice
+# make test-c     the C library: its tests alone, under valgrind and with sanitizers
+# make test-kafka the persister inside a real Kafka broker (Java 17, Maven)
 # make nightly    the long counts of docs/reliability.md
 # Set-up is included: what is missing is installed, or named.
 
@@ -21,7 +23,7 @@ SEED ?= 1
 FEATURES := --all-features
 CORE := --no-default-features --features testing
 
-.PHONY: all setup demo test test-core test-exhaustive lint bench torture faultshim fuzz seeded models mutants nightly fixtures
+.PHONY: all setup demo test test-core test-exhaustive lint bench torture faultshim fuzz seeded models mutants test-c test-kafka nightly fixtures
 
 all: test
 
@@ -32,7 +34,7 @@ demo: setup
 	cargo run --locked $(FEATURES) --bin sharestate -- demo --rounds $(ROUNDS) --seed $(SEED)
 
 test: setup
-	cargo test --locked $(FEATURES) -- --show-output
+	cargo test --locked --workspace $(FEATURES) -- --show-output
 
 # Model, log and simulated disk only: seconds, and no C++.
 test-core:
@@ -44,7 +46,7 @@ test-exhaustive:
 
 lint: setup
 	cargo fmt --all -- --check
-	cargo clippy --locked $(FEATURES) --all-targets -- -D warnings
+	cargo clippy --locked --workspace $(FEATURES) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked $(FEATURES) --no-deps
 	@./tools/deny.sh
 
@@ -65,9 +67,31 @@ faultshim:
 seeded:
 	@./tools/seeded.sh
 
-nightly: setup
+models:
+	@./tools/models.sh $(or $(SCHEDULES),10000)
+
+mutants:
+	@./tools/mutants.sh $(or $(SHARDS),8)
+
+test-c:
+	@./tools/setup.sh valgrind pkg-config
+	@./tools/cbindgen.sh --check
+	@./bindings/c/check.sh
+
+test-kafka: setup
+	@./bindings/java/it.sh
+
+nightly: setup seeded models
 	SHARESTATE_RANDOM_SEQUENCES=100000 SHARESTATE_RETENTION_BYTES=2147483648 \
 		cargo test --locked $(FEATURES) --test txn_random --test txn_retention -- --nocapture
+	SHARESTATE_CRASH_STATES=30000 SHARESTATE_LOST_PAGES=100000 SHARESTATE_REORDERED_WRITES=10000 \
+		SHARESTATE_SHORT_READS=10000 SHARESTATE_RECOVERY_PAIRS=20000 SHARESTATE_FAULTS=1 SHARESTATE_LOST_NAMES=5 \
+		SHARESTATE_ROCKS_CRASHES=200 cargo test --locked $(FEATURES) --test crash -- --nocapture
+	SHARESTATE_DAMAGE=all SHARESTATE_DAMAGE_RANDOM=1000000 cargo test --locked $(FEATURES) --test damage -- --nocapture
+	SHARESTATE_KILLS=200 SHARESTATE_FAULT_ROUNDS=200 SHARESTATE_FAULT_SITES=3000 SHARESTATE_ALLOCATIONS=2000 \
+		SHARESTATE_RACES=1000 cargo test --locked $(FEATURES) --test process -- --nocapture
+	for version in 4.2.0 4.3.0; do KAFKA_VERSION=$$version ./bindings/java/it.sh || exit 1; done
+	@./tools/mutants.sh 8
 
 # Makes tests/fixtures/kafka-4.4 anew from a real Kafka broker (needs Java 17 and Maven).
 fixtures:

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what the build needs and does not find: a C++ compiler (RocksDB) and libclang (bindgen).
+# Installs what the build needs and does not find: a C++ compiler (RocksDB) and libclang (bindgen); and the
+# commands named as arguments, whose packages have the same names.
 # Where it cannot install, it says exactly what to install, and fails.
 set -eu
 
@@ -16,6 +17,9 @@ have_libclang() {
     return 1
 }
 have_libclang || missing="$missing libclang-dev"
+for tool in "$@"; do
+    command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
+done
 
 [ -z "$missing" ] && exit 0
 
