@@ -30,6 +30,10 @@ impl RowOpener for RocksAt {
     fn open(&self, _: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
         Ok(Box::new(RocksRows::open(&self.0, &RocksMode::ReadWrite, CACHE)?))
     }
+
+    fn look(&self, _: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        Ok(Box::new(RocksRows::open(&self.0, &RocksMode::ReadOnly, CACHE)?))
+    }
 }
 
 fn open(world: &World, rocks: &Path) -> Result<ShareStore, sharestate::OpenError> {
