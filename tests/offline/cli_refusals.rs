@@ -49,6 +49,9 @@ fn what_a_newer_release_wrote_and_what_is_no_store_is_not_touched() {
     let target = dir.path().join("target");
     let mut bytes = std::fs::read(store.join("STORE")).unwrap();
     bytes[8] = 2;
+    // As a later release writes it, not as rot does.
+    let checksum = crc32fast::hash(&bytes[..60]).to_le_bytes();
+    bytes[60..].copy_from_slice(&checksum);
     std::fs::write(store.join("STORE"), bytes).unwrap();
     let files = tree(&store);
     for answer in [
