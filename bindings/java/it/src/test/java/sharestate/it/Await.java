@@ -6,8 +6,8 @@ import java.util.concurrent.TimeoutException;
 
 /** Bounded waiting. */
 final class Await {
-    /** Upper bound of a single wait; far above what an idle machine needs. */
-    static final Duration LIMIT = Duration.ofSeconds(90);
+    /** Upper bound of a single wait; far above what a busy machine needs. */
+    static final Duration LIMIT = Duration.ofMinutes(5);
 
     private static final Duration PAUSE = Duration.ofMillis(100);
 
