@@ -193,6 +193,9 @@ fn a_newer_format_is_refused_untouched() {
     let path = store.join("STORE");
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[8] = 200;
+    // As a later release writes it, not as rot does.
+    let checksum = crc32fast::hash(&bytes[..60]).to_le_bytes();
+    bytes[60..].copy_from_slice(&checksum);
     std::fs::write(&path, bytes).unwrap();
     let before = tree(&store);
     for command in ["inspect", "dump", "verify", "export"] {

@@ -116,9 +116,11 @@ impl Note {
 /// Whether `CURRENT` names a manifest, and that is there.
 ///
 /// # Errors
-/// [`SnapshotError::Storage`], which is damage unless a file cannot be read.
+/// [`SnapshotError::Storage`], which is damage unless a file or the directory cannot be read.
 pub(super) fn exists(dir: &Path) -> Result<(), SnapshotError> {
     let path = name_of(dir, current(dir)?);
+    // RocksDB says of a directory that may not be listed that it is missing.
+    RealFs.list(dir).map_err(|error| failed(dir, &error))?;
     RealFs.open(&path, OpenMode::Read).map(drop).map_err(|error| failed(dir, &error))
 }
 
