@@ -46,7 +46,9 @@ fn every_call_that_changes_something_logs_one_entry_and_survives_a_power_cut_at_
     }
 }
 
-fn rows_of(rows: &MemoryRows) -> Vec<(Box<[u8]>, Box<[u8]>)> {
+type Row = (Box<[u8]>, Box<[u8]>);
+
+fn rows_of(rows: &MemoryRows) -> Vec<Row> {
     let families = Family::ALL.into_iter().filter(|family| *family != Family::Meta);
     families.flat_map(|family| rows.scan(family, &[], 100_000).expect("rows")).collect()
 }

@@ -84,7 +84,7 @@ impl History {
 
     /// Whose draws are these bytes.
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        Self::drawing(Random::Bytes(bytes.to_vec().into_iter()))
+        Self::drawing(Random::Bytes(Vec::from(bytes).into_iter()))
     }
 
     /// Whether all bytes are drawn; a seed never ends.

@@ -64,10 +64,10 @@ pub fn lose_checkpoint(dir: &Path) -> Result<bool, FsError> {
     if !RealFs.exists(&snapshot)? {
         return Ok(false);
     }
-    let logs = RealFs.list(&snapshot)?.into_iter().filter(|entry| {
+    let mut logs = RealFs.list(&snapshot)?.into_iter().filter(|entry| {
         Path::new(&entry.name).extension().is_some_and(|extension| extension == "log")
     });
-    let Some(newest) = logs.last().filter(|log| log.len >= CHECKPOINT_BYTES_MIN) else {
+    let Some(newest) = logs.next_back().filter(|log| log.len >= CHECKPOINT_BYTES_MIN) else {
         return Ok(false);
     };
     let file = RealFs.open(&snapshot.join(newest.name), OpenMode::ReadWrite)?;
