@@ -5,35 +5,16 @@ mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sharestate::{
-    AckRange, AckType, DeliveryState, Marker, Outcome, PendingFilter, ShareStore, Stage,
-};
+use sharestate::{AckRange, Marker, Outcome, PendingFilter, ShareStore, Stage};
 use support::{key, log_only, open};
 
 const PRODUCERS: i64 = 8;
 const KEYS: i32 = 6;
 
 fn stage(partition: i32, producer_id: i64, producer_epoch: i16) -> Stage {
-    Stage {
-        key: key("g", partition),
-        state_epoch: 1,
-        leader_epoch: 0,
-        producer_id,
-        producer_epoch,
-        two_phase: false,
-        transaction_version: 2,
-        transactional_id: "t".to_owned(),
-        member_id: "m".to_owned(),
-        member_epoch: 1,
-        acks: vec![AckRange {
-            first_offset: producer_id * 10 + i64::from(producer_epoch % 2) * 1_000,
-            last_offset: producer_id * 10 + i64::from(producer_epoch % 2) * 1_000 + 3,
-            ack_type: AckType::Accept,
-            commit_target: DeliveryState::ACKNOWLEDGED,
-            abort_target: DeliveryState::AVAILABLE,
-            delivery_count: producer_epoch + 1,
-        }],
-    }
+    let first = producer_id * 10 + i64::from(producer_epoch % 2) * 1_000;
+    let ack = AckRange { delivery_count: producer_epoch + 1, ..support::accept(first, first + 3) };
+    support::stage(key("g", partition), producer_id, producer_epoch, ack)
 }
 
 /// Stages and aborts, in a different number of share partitions each time.

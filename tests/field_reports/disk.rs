@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use sharestate::fsio::sim::{PageModel, SimFs};
 use sharestate::snapshot::MemoryRows;
-use sharestate::{
-    AckRange, AckType, DeliveryState, Marker, OpenError, Options, Outcome, ShareStore, Stage,
-};
+use sharestate::{Marker, OpenError, Options, Outcome, ShareStore, Stage};
 
-use crate::support::key;
+use crate::support::{self, key};
 
 /// Disk and snapshot rows of one store.
 #[derive(Debug, Clone)]
@@ -62,26 +60,7 @@ pub fn checkpointing() -> Options {
 
 /// Stages an accepted record of share partition `g:0`.
 pub fn stage(producer_id: i64, producer_epoch: i16, offset: i64) -> Stage {
-    Stage {
-        key: key("g", 0),
-        state_epoch: 1,
-        leader_epoch: 0,
-        producer_id,
-        producer_epoch,
-        two_phase: false,
-        transaction_version: 2,
-        transactional_id: "t".to_owned(),
-        member_id: "m".to_owned(),
-        member_epoch: 1,
-        acks: vec![AckRange {
-            first_offset: offset,
-            last_offset: offset,
-            ack_type: AckType::Accept,
-            commit_target: DeliveryState::ACKNOWLEDGED,
-            abort_target: DeliveryState::AVAILABLE,
-            delivery_count: 1,
-        }],
-    }
+    support::stage(key("g", 0), producer_id, producer_epoch, support::accept(offset, offset))
 }
 
 /// The marker that ends what `producer_epoch` staged.

@@ -3,12 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use sharestate::{
-    AckRange, AckType, DeliveryState, ErrorClass, OpenError, Options, Partition, ShareStore, Stage,
-    StoreError,
-};
+use sharestate::{ErrorClass, OpenError, Options, Partition, ShareStore, Stage, StoreError};
 
-use super::support::{batch, key, write};
+use super::support::{self, batch, key, write};
 
 const GROUP: &str = "g";
 
@@ -86,26 +83,9 @@ impl Record {
     }
 
     fn stage(&self, offset: i64) -> Stage {
-        Stage {
-            key: key(GROUP, self.partition),
-            state_epoch: 1,
-            leader_epoch: 0,
-            producer_id: self.partition.into(),
-            producer_epoch: 0,
-            two_phase: true,
-            transaction_version: 2,
-            transactional_id: "t".into(),
-            member_id: "m".into(),
-            member_epoch: 1,
-            acks: vec![AckRange {
-                first_offset: offset,
-                last_offset: offset,
-                ack_type: AckType::Accept,
-                commit_target: DeliveryState::ACKNOWLEDGED,
-                abort_target: DeliveryState::AVAILABLE,
-                delivery_count: 1,
-            }],
-        }
+        let ack = support::accept(offset, offset);
+        let key = key(GROUP, self.partition);
+        Stage { two_phase: true, ..support::stage(key, self.partition.into(), 0, ack) }
     }
 
     /// Whatever was acknowledged is there, as it was asked for, and nothing else but what has an

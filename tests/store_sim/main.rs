@@ -13,9 +13,7 @@ use std::sync::Arc;
 
 use sharestate::fsio::sim::{PageModel, SimFs};
 use sharestate::snapshot::MemoryRows;
-use sharestate::{
-    AckRange, AckType, DeliveryState, Marker, OpenError, Options, Outcome, ShareStore, Stage,
-};
+use sharestate::{Marker, OpenError, Options, Outcome, ShareStore, Stage};
 use support::{batch, key, write};
 
 pub const ROOT: &str = "/store";
@@ -87,26 +85,9 @@ pub fn fill(store: &ShareStore, from: i64) {
 
 /// Stages one record of a share partition.
 pub fn stage(store: &ShareStore, partition: i32, producer_id: i64, offset: i64) {
-    let stage = Stage {
-        key: key("g", partition),
-        state_epoch: 1,
-        leader_epoch: 7,
-        producer_id,
-        producer_epoch: 4,
-        two_phase: false,
-        transaction_version: 2,
-        transactional_id: "t".to_owned(),
-        member_id: "m".to_owned(),
-        member_epoch: 1,
-        acks: vec![AckRange {
-            first_offset: offset,
-            last_offset: offset,
-            ack_type: AckType::Accept,
-            commit_target: DeliveryState::ACKNOWLEDGED,
-            abort_target: DeliveryState::AVAILABLE,
-            delivery_count: 1,
-        }],
-    };
+    let ack = support::accept(offset, offset);
+    let stage =
+        Stage { leader_epoch: 7, ..support::stage(key("g", partition), producer_id, 4, ack) };
     store.blocking().stage(stage).expect("stage");
 }
 

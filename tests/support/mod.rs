@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sharestate::{
-    DeliveryState, Options, SharePartitionKey, ShareStore, StateBatch, StoreError, Write,
+    AckRange, AckType, DeliveryState, Options, SharePartitionKey, ShareStore, Stage, StateBatch,
+    StoreError, Write,
 };
 use uuid::Uuid;
 
@@ -53,6 +54,40 @@ pub fn write(batches: &[StateBatch]) -> Write {
         start_offset: -1,
         delivery_complete_count: 0,
         batches: batches.to_vec(),
+    }
+}
+
+/// An accepted range in its first delivery: acknowledged by a commit, free after an abort.
+pub fn accept(first_offset: i64, last_offset: i64) -> AckRange {
+    AckRange {
+        first_offset,
+        last_offset,
+        ack_type: AckType::Accept,
+        commit_target: DeliveryState::ACKNOWLEDGED,
+        abort_target: DeliveryState::AVAILABLE,
+        delivery_count: 1,
+    }
+}
+
+/// A call that stages one range at state epoch 1 and leader epoch 0.
+pub fn stage(
+    key: SharePartitionKey,
+    producer_id: i64,
+    producer_epoch: i16,
+    ack: AckRange,
+) -> Stage {
+    Stage {
+        key,
+        state_epoch: 1,
+        leader_epoch: 0,
+        producer_id,
+        producer_epoch,
+        two_phase: false,
+        transaction_version: 2,
+        transactional_id: "t".to_owned(),
+        member_id: "m".to_owned(),
+        member_epoch: 1,
+        acks: vec![ack],
     }
 }
 
