@@ -2,12 +2,14 @@
 //! `tests/fuzz_corpus.rs` replays the corpora through the very same code without a fuzzer.
 #![allow(dead_code)] // each user takes its own part
 
+pub mod damage;
 pub mod draw;
 pub mod entry;
 pub mod frame;
 #[cfg(feature = "kafka")]
 pub mod kafka_import;
 pub mod model_ops;
+pub mod near;
 pub mod segment_dir;
 pub mod snapshot_row;
 pub mod store_base;
