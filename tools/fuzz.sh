@@ -13,15 +13,22 @@ export RUSTC_BOOTSTRAP=1
 CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
 export CARGO_TARGET_DIR
 work="$CARGO_TARGET_DIR/work"
+host=$(rustc -vV | sed -n 's/^host: //p')
 
+# `cargo fuzz` knows no --locked, and would change the file.
+if ! cargo fetch --locked --quiet --target "$host" --manifest-path fuzz/Cargo.toml; then
+    echo "fuzz: fuzz/Cargo.lock is not up to date: cargo update --workspace --manifest-path fuzz/Cargo.toml" >&2
+    exit 1
+fi
 mkdir -p "$work/artifacts"
 if ! cargo fuzz build >"$work/build.log" 2>&1; then
     tail -n 60 "$work/build.log" >&2
     echo "fuzz: the targets do not build" >&2
     exit 1
 fi
-host=$(rustc -vV | sed -n 's/^host: //p')
 
+# The sanitizer keeps what was freed, up to 256 MiB of it unless told: the very bound of an input.
+export ASAN_OPTIONS="quarantine_size_mb=16${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 status=0
 for target in fuzz/fuzz_targets/*.rs; do
     name=$(basename "$target" .rs)
@@ -36,13 +43,14 @@ for target in fuzz/fuzz_targets/*.rs; do
     "$@" "-max_total_time=$seconds" -print_final_stats=1 "$work/corpus/$name" "fuzz/corpus/$name" \
         >"$log" 2>&1 || found=1
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    coverage=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
     corpus=$(find "$work/corpus/$name" "fuzz/corpus/$name" -type f | wc -l | tr -d ' ')
-    echo "fuzz target=$name runs=${runs:-0} seconds=$seconds crashes=$found corpus=$corpus"
+    echo "fuzz target=$name runs=${runs:-0} seconds=$seconds edges=${coverage:-0} crashes=$found corpus=$corpus"
     if [ "$found" -ne 0 ]; then
         tail -n 60 "$log" >&2
         input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
         echo "fuzz: $name found ${input:-something, see $log}" >&2
-        echo "fuzz: repeat it with: $* ${input}" >&2
+        echo "fuzz: repeat it with: ASAN_OPTIONS=$ASAN_OPTIONS $* ${input}" >&2
         status=1
     fi
 done
