@@ -15,7 +15,7 @@ use super::error::KafkaLogErrorKind;
 
 /// The most that a batch may inflate to. Kafka's own bound on a compressed batch is about 1 MiB
 /// unless raised.
-pub(super) const INFLATED_BYTES_MAX: u64 = 64 << 20;
+pub(super) const INFLATED_BYTES_MAX: u64 = 16 << 20;
 
 /// No deflate stream inflates to more than this many times its size.
 const DEFLATE_RATIO_MAX: u64 = 1_032;

@@ -118,7 +118,7 @@ fn a_gzip_trailer_that_lies_is_found_within_the_length_that_it_states() {
         assert_eq!(&*reason(&with_trailer(size)), "it is longer than its trailer states");
     }
     assert!(reason(&with_trailer((1 << 20) + 1)).contains("corrupt gzip"));
-    assert!(reason(&with_trailer(60 << 20)).starts_with("it cannot come to"));
+    assert!(reason(&with_trailer(15 << 20)).starts_with("it cannot come to"));
     let two = [honest.clone(), gzip_of_zeros(1 << 20)].concat();
     assert!(reason(&two).ends_with("bytes are left behind it"), "{}", reason(&two));
 }
