@@ -151,7 +151,7 @@ fn answers_go_out_in_the_order_of_the_log() {
         let mut answers: Vec<_> = (0..3)
             .map(|n| {
                 let permits = Arc::clone(&world.engine.permits).try_acquire_many_owned(1);
-                world.engine.submit(initialize(n), permits.expect("room")).expect("open")
+                world.engine.submit(initialize(n), permits.expect("room")).expect("open").0
             })
             .collect();
         let last = answers.pop().expect("three");
