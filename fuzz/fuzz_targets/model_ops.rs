@@ -3,4 +3,4 @@
 
 use sharestate_fuzz::{bodies::model_ops, bounded};
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| bounded::run(model_ops::run, input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bounded::run_history(model_ops::run, input));

@@ -3,4 +3,4 @@
 
 use sharestate_fuzz::{bodies::segment_dir, bounded};
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| bounded::run(segment_dir::run, input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bounded::run_history(segment_dir::run, input));
