@@ -159,7 +159,7 @@ impl Directory {
                 return Err(not_a_store(root, "the directory does not exist"));
             }
             fs.create_dir(root)?;
-            fs.sync_dir(&parent_of(root))?;
+            fsio::sync_parent(&*fs, root)?;
         }
         let ours = [LOCK, STORE, CREATING].iter().map(|name| fs.exists(&root.join(name)));
         let ours = ours.collect::<Result<Vec<_>, _>>()?.contains(&true);
@@ -240,7 +240,7 @@ impl Directory {
     pub fn begin_creation(&self) -> Result<(), OpenError> {
         // Whoever made the directory, a killed opening of ours perhaps, may not have synced its
         // name, and everything in it is only as durable as that.
-        match self.fs.sync_dir(&parent_of(&self.root)) {
+        match fsio::sync_parent(&*self.fs, &self.root) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 tracing::warn!(%error, "the name of the store's directory may not be durable");
             }
@@ -366,15 +366,6 @@ impl Directory {
     #[must_use]
     pub fn quarantine(&self) -> PathBuf {
         self.root.join(QUARANTINE)
-    }
-}
-
-/// The directory that holds the name of `root`; of `/` itself.
-fn parent_of(root: &Path) -> PathBuf {
-    match root.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
-        Some(parent) => parent.to_owned(),
-        None => root.to_owned(),
     }
 }
 

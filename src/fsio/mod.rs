@@ -346,9 +346,10 @@ pub fn write_durably(fs: &dyn Fs, dir: &Path, name: &str, bytes: &[u8]) -> Resul
 
 /// Makes the name of `path` durable in the directory that holds it.
 pub fn sync_parent(fs: &dyn Fs, path: &Path) -> Result<(), FsError> {
-    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => fs.sync_dir(Path::new(".")),
         Some(parent) => fs.sync_dir(parent),
-        None => fs.sync_dir(Path::new(".")),
+        None => fs.sync_dir(path), // the root
     }
 }
 
