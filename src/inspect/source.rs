@@ -13,7 +13,8 @@ use crate::fsio::{Fs, FsError, FsOp, RealFs};
 use crate::log::LogError;
 use crate::model::Lsn;
 use crate::snapshot::{
-    Family, RocksMode, RocksRows, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats,
+    Family, RocksMode, RocksRows, RowOp, RowReader, RowStore, RowsVisitor, SnapshotError,
+    SnapshotStats,
 };
 
 /// How often a reading that a store at work has spoilt is begun anew.
@@ -144,8 +145,8 @@ impl RowStore for SharedRows {
         self.0.path()
     }
 
-    fn at_once(&self) -> Box<dyn RowReader + '_> {
-        self.0.at_once()
+    fn at_once(&self, read: RowsVisitor<'_>) -> Result<(), SnapshotError> {
+        self.0.at_once(read)
     }
 
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {

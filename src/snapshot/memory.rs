@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::table::Row;
-use super::{Family, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
+use super::{Family, RowOp, RowReader, RowStore, RowsVisitor, SnapshotError, SnapshotStats};
 use crate::fsio::FsOp;
 use crate::fsio::sim::SimFs;
 
@@ -91,8 +91,8 @@ impl RowStore for MemoryRows {
         PathBuf::from("(memory)")
     }
 
-    fn at_once(&self) -> Box<dyn RowReader + '_> {
-        Box::new(self.fork())
+    fn at_once(&self, read: RowsVisitor<'_>) -> Result<(), SnapshotError> {
+        read(&self.fork())
     }
 
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {

@@ -17,7 +17,7 @@ pub use checkpoint::CheckpointBatch;
 pub use memory::MemoryRows;
 #[cfg(feature = "rocksdb")]
 pub use rocks::{RocksMode, RocksRows};
-pub use table::{Family, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
+pub use table::{Family, RowOp, RowReader, RowStore, RowsVisitor, SnapshotError, SnapshotStats};
 
 use uuid::Uuid;
 
@@ -115,11 +115,15 @@ impl Snapshot {
     pub fn producer(&self, producer_id: i64) -> Result<Option<Producer>, SnapshotError> {
         let row_key = codec::encode_producer_id(producer_id);
         // A checkpoint may be written between the producer's row and its keys.
-        let rows = self.rows.at_once();
-        match rows.get(Family::Producer, &row_key)? {
-            None => Ok(None),
-            Some(row) => self.producer_of(&*rows, producer_id, &row).map(Some),
-        }
+        let mut producer = None;
+        self.rows.at_once(&mut |rows| {
+            producer = match rows.get(Family::Producer, &row_key)? {
+                None => None,
+                Some(row) => Some(self.producer_of(rows, producer_id, &row)?),
+            };
+            Ok(())
+        })?;
+        Ok(producer)
     }
 
     fn producer_of(
@@ -216,14 +220,15 @@ impl Snapshot {
         if limit == 0 {
             return Ok(page);
         }
-        let rows = self.rows.at_once();
-        walk(&*rows, Family::Producer, &from, &[], limit, &mut |row_key, row| {
-            let id = row_key.try_into().map(i64::from_be_bytes).map_err(|_| {
-                let source = CodecError::Body("not a producer id".to_owned());
-                self.bad_row(Family::Producer, &hex(row_key), source)
-            })?;
-            page.push((id, self.producer_of(&*rows, id, row)?));
-            Ok(page.len() < limit)
+        self.rows.at_once(&mut |rows| {
+            walk(rows, Family::Producer, &from, &[], limit, &mut |row_key, row| {
+                let id = row_key.try_into().map(i64::from_be_bytes).map_err(|_| {
+                    let source = CodecError::Body("not a producer id".to_owned());
+                    self.bad_row(Family::Producer, &hex(row_key), source)
+                })?;
+                page.push((id, self.producer_of(rows, id, row)?));
+                Ok(page.len() < limit)
+            })
         })?;
         Ok(page)
     }
@@ -231,8 +236,11 @@ impl Snapshot {
     /// Writes a checkpoint: rows, identity and applied LSN in one atomic synced batch.
     ///
     /// # Errors
-    /// [`SnapshotError`]; whether the batch is durable is then unknown until a fresh open.
+    /// [`SnapshotError`]; whether the batch is durable is then unknown until a fresh open, or until
+    /// the next call, which looks afresh.
     pub fn write(&self, batch: &CheckpointBatch) -> Result<(), SnapshotError> {
+        // Before the stored keys are read below: a batch that seemed to fail may be among the rows.
+        self.rows.revive()?;
         let mut ops = Vec::with_capacity(batch.partitions.len().saturating_add(4));
         for (key, partition) in &batch.partitions {
             let row_key = codec::encode_partition_key(key);

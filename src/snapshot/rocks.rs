@@ -1,5 +1,7 @@
 //! Rows in RocksDB. Owns RocksDB's settings and nothing else.
 
+mod handle;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,9 +12,10 @@ use rocksdb::{
     WriteOptions, properties,
 };
 
+use self::handle::{Access, Handle};
 use super::manifest::{self, Note};
-use super::table::Row;
-use super::{Family, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
+use super::table::{Row, RowsVisitor};
+use super::{Family, META_APPLIED, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats};
 
 /// How to open the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +37,9 @@ pub enum RocksMode {
 
 /// A RocksDB database with the store's column families.
 pub struct RocksRows {
-    db: DB,
+    handle: Handle,
     path: PathBuf,
+    cache: Cache,
     lost: Option<String>,
     manifest: Mutex<manifest::Progress>,
     /// Nobody writes through this handle, nor does it catch up with who does.
@@ -54,86 +58,45 @@ impl RocksRows {
     /// # Errors
     /// [`SnapshotError::Storage`] with RocksDB's words.
     pub fn open(path: &Path, mode: &RocksMode, cache_bytes: usize) -> Result<Self, SnapshotError> {
-        let mut options = Options::default();
-        options.create_if_missing(*mode == RocksMode::Create);
-        options.set_error_if_exists(*mode == RocksMode::Create);
-        options.create_missing_column_families(*mode == RocksMode::Create);
-        options.set_paranoid_checks(true);
-        // Opening must not cost in proportion to the number of rows.
-        options.set_skip_stats_update_on_db_open(true);
-        options.set_max_background_jobs(2);
-        options.set_keep_log_file_num(4);
-        options.set_stats_dump_period_sec(0);
-        options.set_max_total_wal_size(256 << 20);
         let cache = Cache::new_lru_cache(cache_bytes);
-        let families = Family::ALL.map(|family| {
-            ColumnFamilyDescriptor::new(family.name(), family_options(family, &cache))
-        });
         if *mode != RocksMode::Create {
             manifest::exists(path)?;
         }
-        let db = match mode {
-            RocksMode::Secondary { scratch } => {
-                probe(path)?;
-                options.set_max_open_files(-1); // RocksDB asks this of a secondary
-                DB::open_cf_descriptors_as_secondary(&options, path, scratch, families)
-            }
-            RocksMode::ReadOnly => {
-                options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
-                DB::open_cf_descriptors_read_only(&options, path, families, false)
-            }
-            RocksMode::Create | RocksMode::ReadWrite => {
-                options.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
-                DB::open_cf_descriptors(&options, path, families)
-            }
-        };
-        let still = matches!(mode, RocksMode::Secondary { .. } | RocksMode::ReadOnly);
+        let tolerant = DBRecoveryMode::TolerateCorruptedTailRecords;
         let healable = matches!(mode, RocksMode::ReadWrite | RocksMode::ReadOnly);
-        let rows = match db {
-            Ok(db) => Self::new(db, path, None, still),
+        let (db, lost) = match open_files(path, mode, tolerant, &cache)? {
+            Ok(db) => (db, None),
             Err(error) if healable && is_corruption(&error) => {
-                Self::open_what_is_whole(path, options, &cache, error, still)?
+                open_what_is_whole(path, mode, &cache, &error)?
             }
             Err(error) => return Err(storage_error(path, "open", &error)),
         };
-        match mode {
-            RocksMode::ReadOnly => check_manifest(&rows.db, path)?,
-            RocksMode::ReadWrite => rows.write(Vec::new())?, // notes the new manifest
-            RocksMode::Create | RocksMode::Secondary { .. } => {}
+        if *mode == RocksMode::ReadOnly {
+            check_manifest(&db, path)?;
+        }
+        let still = matches!(mode, RocksMode::Secondary { .. } | RocksMode::ReadOnly);
+        let (handle, path, manifest) = (Handle::new(db), path.to_owned(), Mutex::default());
+        let rows = Self { handle, path, cache, lost, manifest, still };
+        if *mode == RocksMode::ReadWrite {
+            rows.write(Vec::new())?; // notes the new manifest
         }
         Ok(rows)
     }
 
-    fn new(db: DB, path: &Path, lost: Option<String>, still: bool) -> Self {
-        Self { db, path: path.to_owned(), lost, manifest: Mutex::default(), still }
-    }
-
-    /// RocksDB's own log is damaged in the middle, as no crash leaves it. What stands before the
-    /// damage is an older state of the snapshot, and the store's log reaches back one checkpoint
-    /// further than needed: if that is enough, the store heals by replay, and says so.
-    fn open_what_is_whole(
-        path: &Path,
-        mut options: Options,
-        cache: &Cache,
-        damage: rocksdb::Error,
-        still: bool,
-    ) -> Result<Self, SnapshotError> {
-        options.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
-        let families = Family::ALL.map(|family| {
-            ColumnFamilyDescriptor::new(family.name(), family_options(family, cache))
-        });
-        let db = match still {
-            true => DB::open_cf_descriptors_read_only(&options, path, families, false),
-            false => DB::open_cf_descriptors(&options, path, families),
+    /// Opens the same files once more. What is damaged now was not when they were opened first:
+    /// only a fresh start of the store may decide to go back to an older state.
+    fn open_again(&self, access: Access) -> Result<DB, SnapshotError> {
+        let mode = match access {
+            Access::Read => RocksMode::ReadOnly,
+            Access::Write => RocksMode::ReadWrite,
         };
-        match db {
-            Ok(db) => {
-                let lost = Some(damage.to_string());
-                Ok(Self::new(db, path, lost, still))
-            }
-            // The first error names the damage.
-            Err(_) => Err(storage_error(path, "open", &damage)),
+        let tolerant = DBRecoveryMode::TolerateCorruptedTailRecords;
+        let db = open_files(&self.path, &mode, tolerant, &self.cache)?
+            .map_err(|error| storage_error(&self.path, "reopen", &error))?;
+        if access == Access::Read {
+            check_manifest(&db, &self.path)?;
         }
+        Ok(db)
     }
 
     /// Drops a database that a creation left unfinished; none is fine.
@@ -144,22 +107,80 @@ impl RocksRows {
         DB::destroy(&Options::default(), path).map_err(|error| storage_error(path, "drop", &error))
     }
 
-    fn family(&self, family: Family) -> Result<&ColumnFamily, SnapshotError> {
-        self.db.cf_handle(family.name()).ok_or_else(|| SnapshotError::Storage {
-            path: self.path.clone(),
-            operation: "read",
-            reason: format!("column family `{family}` is missing"),
-            corrupt: true,
-        })
-    }
-
     fn estimate(&self, family: Family, property: &properties::PropName) -> u64 {
-        let value = self
-            .family(family)
+        let db = self.handle.db();
+        let value = column(&db, family, &self.path)
             .ok()
-            .and_then(|cf| self.db.property_int_value_cf(cf, property).ok().flatten());
+            .and_then(|cf| db.property_int_value_cf(cf, property).ok().flatten());
         value.unwrap_or(0)
     }
+}
+
+fn column<'a>(db: &'a DB, family: Family, path: &Path) -> Result<&'a ColumnFamily, SnapshotError> {
+    db.cf_handle(family.name()).ok_or_else(|| SnapshotError::Storage {
+        path: path.to_owned(),
+        operation: "read",
+        reason: format!("column family `{family}` is missing"),
+        corrupt: true,
+    })
+}
+
+/// Opens the database; the inner error is RocksDB's.
+fn open_files(
+    path: &Path,
+    mode: &RocksMode,
+    recovery: DBRecoveryMode,
+    cache: &Cache,
+) -> Result<Result<DB, rocksdb::Error>, SnapshotError> {
+    let mut options = db_options(*mode == RocksMode::Create);
+    let families = Family::ALL
+        .map(|family| ColumnFamilyDescriptor::new(family.name(), family_options(family, cache)));
+    Ok(match mode {
+        RocksMode::Secondary { scratch } => {
+            probe(path)?;
+            options.set_max_open_files(-1); // RocksDB asks this of a secondary
+            DB::open_cf_descriptors_as_secondary(&options, path, scratch, families)
+        }
+        RocksMode::ReadOnly => {
+            options.set_wal_recovery_mode(recovery);
+            DB::open_cf_descriptors_read_only(&options, path, families, false)
+        }
+        RocksMode::Create | RocksMode::ReadWrite => {
+            options.set_wal_recovery_mode(recovery);
+            DB::open_cf_descriptors(&options, path, families)
+        }
+    })
+}
+
+/// RocksDB's own log is damaged in the middle, as no crash leaves it. What stands before the
+/// damage is an older state of the snapshot, and the store's log reaches back one checkpoint
+/// further than needed: if that is enough, the store heals by replay, and says so.
+fn open_what_is_whole(
+    path: &Path,
+    mode: &RocksMode,
+    cache: &Cache,
+    damage: &rocksdb::Error,
+) -> Result<(DB, Option<String>), SnapshotError> {
+    match open_files(path, mode, DBRecoveryMode::PointInTime, cache)? {
+        Ok(db) => Ok((db, Some(damage.to_string()))),
+        // The first error names the damage.
+        Err(_) => Err(storage_error(path, "open", damage)),
+    }
+}
+
+fn db_options(create: bool) -> Options {
+    let mut options = Options::default();
+    options.create_if_missing(create);
+    options.set_error_if_exists(create);
+    options.create_missing_column_families(create);
+    options.set_paranoid_checks(true);
+    // Opening must not cost in proportion to the number of rows.
+    options.set_skip_stats_update_on_db_open(true);
+    options.set_max_background_jobs(2);
+    options.set_keep_log_file_num(4);
+    options.set_stats_dump_period_sec(0);
+    options.set_max_total_wal_size(256 << 20);
+    options
 }
 
 fn family_options(family: Family, cache: &Cache) -> Options {
@@ -226,16 +247,29 @@ fn storage_error(path: &Path, operation: &'static str, error: &rocksdb::Error) -
     }
 }
 
+/// Up to where the log is in the rows; 0 before the first checkpoint.
+fn applied_lsn(db: &DB, path: &Path) -> Result<u64, SnapshotError> {
+    let row = db
+        .get_cf(column(db, Family::Meta, path)?, META_APPLIED)
+        .map_err(|error| storage_error(path, "read", &error))?;
+    let Some(row) = row else { return Ok(0) };
+    row.as_slice()
+        .try_into()
+        .map(u64::from_le_bytes)
+        .map_err(|_| SnapshotError::NoIdentity { path: path.to_owned(), field: "applied_lsn" })
+}
+
 impl RowReader for RocksRows {
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, SnapshotError> {
-        self.db
-            .get_cf(self.family(family)?, key)
+        let db = self.handle.db();
+        db.get_cf(column(&db, family, &self.path)?, key)
             .map_err(|error| storage_error(&self.path, "read", &error))
     }
 
     fn scan(&self, family: Family, from: &[u8], limit: usize) -> Result<Vec<Row>, SnapshotError> {
+        let db = self.handle.db();
         let mode = IteratorMode::From(from, Direction::Forward);
-        let rows = self.db.iterator_cf_opt(self.family(family)?, scan_options(), mode);
+        let rows = db.iterator_cf_opt(column(&db, family, &self.path)?, scan_options(), mode);
         rows.take(limit)
             .collect::<Result<_, _>>()
             .map_err(|error| storage_error(&self.path, "scan", &error))
@@ -251,38 +285,25 @@ fn scan_options() -> ReadOptions {
 
 /// The rows at one moment.
 struct Moment<'a> {
-    rows: &'a RocksRows,
+    db: &'a DB,
+    path: &'a Path,
     snapshot: rocksdb::Snapshot<'a>,
 }
 
 impl RowReader for Moment<'_> {
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, SnapshotError> {
         self.snapshot
-            .get_cf(self.rows.family(family)?, key)
-            .map_err(|error| storage_error(&self.rows.path, "read", &error))
+            .get_cf(column(self.db, family, self.path)?, key)
+            .map_err(|error| storage_error(self.path, "read", &error))
     }
 
     fn scan(&self, family: Family, from: &[u8], limit: usize) -> Result<Vec<Row>, SnapshotError> {
         let mode = IteratorMode::From(from, Direction::Forward);
-        let family = self.rows.family(family)?;
+        let family = column(self.db, family, self.path)?;
         let rows = self.snapshot.iterator_cf_opt(family, scan_options(), mode);
         rows.take(limit)
             .collect::<Result<_, _>>()
-            .map_err(|error| storage_error(&self.rows.path, "scan", &error))
-    }
-}
-
-/// A read-only database stands still, and a secondary until it is told to catch up, which nobody
-/// does.
-struct Still<'a>(&'a RocksRows);
-
-impl RowReader for Still<'_> {
-    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, SnapshotError> {
-        self.0.get(family, key)
-    }
-
-    fn scan(&self, family: Family, from: &[u8], limit: usize) -> Result<Vec<Row>, SnapshotError> {
-        self.0.scan(family, from, limit)
+            .map_err(|error| storage_error(self.path, "scan", &error))
     }
 }
 
@@ -291,19 +312,32 @@ impl RowStore for RocksRows {
         self.path.clone()
     }
 
-    fn at_once(&self) -> Box<dyn RowReader + '_> {
+    fn at_once(&self, read: RowsVisitor<'_>) -> Result<(), SnapshotError> {
+        // A read-only database stands still, and a secondary until it is told to catch up, which
+        // nobody does.
         if self.still {
-            return Box::new(Still(self));
+            return read(self);
         }
-        Box::new(Moment { rows: self, snapshot: self.db.snapshot() })
+        let db = self.handle.db();
+        read(&Moment { db: &db, path: &self.path, snapshot: db.snapshot() })
+    }
+
+    fn revive(&self) -> Result<(), SnapshotError> {
+        if !self.handle.has_failed() {
+            return Ok(());
+        }
+        self.handle.exchange(&self.path, &|access| self.open_again(access))?;
+        tracing::info!(path = %self.path.display(), "RocksDB was opened anew after a failed write");
+        Ok(())
     }
 
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {
+        let db = self.handle.db();
         let mut batch = WriteBatch::default();
         let note = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).note(&self.path)?;
         let manifest = RowOp::put(Family::Meta, MANIFEST.to_vec(), note.encode());
         for op in ops.into_iter().chain([manifest]) {
-            let family = self.family(op.family)?;
+            let family = column(&db, op.family, &self.path)?;
             match op.value {
                 Some(value) => batch.put_cf(family, op.key, value),
                 None => batch.delete_cf(family, op.key),
@@ -311,9 +345,12 @@ impl RowStore for RocksRows {
         }
         let mut options = WriteOptions::default();
         options.set_sync(true);
-        self.db
-            .write_opt(batch, &options)
-            .map_err(|error| storage_error(&self.path, "write", &error))
+        db.write_opt(batch, &options).map_err(|error| {
+            if !is_corruption(&error) {
+                self.handle.note_failure();
+            }
+            storage_error(&self.path, "write", &error)
+        })
     }
 
     fn damage(&self) -> Option<&str> {
@@ -321,7 +358,8 @@ impl RowStore for RocksRows {
     }
 
     fn copy_to(&self, target: &Path) -> Result<(), SnapshotError> {
-        Checkpoint::new(&self.db)
+        let db = self.handle.db();
+        Checkpoint::new(&db)
             .and_then(|checkpoint| checkpoint.create_checkpoint(target))
             .map_err(|error| storage_error(target, "copy", &error))
     }
@@ -332,11 +370,13 @@ impl RowStore for RocksRows {
     }
 
     fn verify(&self) -> Result<(), SnapshotError> {
+        let db = self.handle.db();
         for family in Family::ALL {
             let mut options = ReadOptions::default();
             options.set_verify_checksums(true);
             options.fill_cache(false);
-            let rows = self.db.iterator_cf_opt(self.family(family)?, options, IteratorMode::Start);
+            let column = column(&db, family, &self.path)?;
+            let rows = db.iterator_cf_opt(column, options, IteratorMode::Start);
             for row in rows {
                 row.map_err(|error| storage_error(&self.path, "verify", &error))?;
             }

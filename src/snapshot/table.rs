@@ -85,19 +85,34 @@ pub trait RowReader {
     fn scan(&self, family: Family, from: &[u8], limit: usize) -> Result<Vec<Row>, SnapshotError>;
 }
 
+/// Reads rows that stand still meanwhile.
+pub type RowsVisitor<'a> = &'a mut dyn FnMut(&dyn RowReader) -> Result<(), SnapshotError>;
+
 /// An ordered map of byte rows per family with atomic synced batches.
 pub trait RowStore: RowReader + fmt::Debug + Send + Sync {
     /// Where it lives, for error messages.
     fn path(&self) -> PathBuf;
 
-    /// The rows as they are now, whatever is written while they are read: for rows that only
+    /// Shows the rows as they are now, whatever is written while they are read: for rows that only
     /// together mean something.
-    fn at_once(&self) -> Box<dyn RowReader + '_>;
+    ///
+    /// # Errors
+    /// What `read` answers.
+    fn at_once(&self, read: RowsVisitor<'_>) -> Result<(), SnapshotError>;
+
+    /// Makes the rows ready to be written again if a write has failed: what is there is then read
+    /// afresh. To be called before anything is read that a write builds upon.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]; the rows can still be read, and the next call tries again.
+    fn revive(&self) -> Result<(), SnapshotError> {
+        Ok(())
+    }
 
     /// Applies all changes, or none, and makes them durable before it returns.
     ///
     /// # Errors
-    /// [`SnapshotError`]; the outcome is then unknown until a fresh open.
+    /// [`SnapshotError`]; the outcome is then unknown until a fresh open or [`revive`](Self::revive).
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError>;
 
     /// Damage because of which an older state than the last one written was opened.

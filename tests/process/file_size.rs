@@ -71,7 +71,8 @@ fn log_end(store: &Path) -> u64 {
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at as u64 + 1)
 }
 
-fn limit_files(current: Option<u64>) {
+/// Forbids files of more bytes, or of none any more.
+pub fn limit_files(current: Option<u64>) {
     let maximum = getrlimit(Resource::Fsize).maximum;
     let current = current.or(maximum);
     setrlimit(Resource::Fsize, Rlimit { current, maximum }).expect("setrlimit");

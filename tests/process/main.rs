@@ -14,6 +14,7 @@ mod memory;
 mod permission;
 mod race;
 mod read_only;
+mod snapshot_writes;
 mod torture;
 mod work;
 

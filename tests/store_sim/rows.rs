@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use sharestate::engine::recovery::RowOpener;
 use sharestate::snapshot::{
-    Family, MemoryRows, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats,
+    Family, MemoryRows, RowOp, RowReader, RowStore, RowsVisitor, SnapshotError, SnapshotStats,
 };
 
 /// What the test says about writes.
@@ -113,8 +113,8 @@ impl RowStore for WatchedRows {
         self.rows.path()
     }
 
-    fn at_once(&self) -> Box<dyn RowReader + '_> {
-        self.rows.at_once()
+    fn at_once(&self, read: RowsVisitor<'_>) -> Result<(), SnapshotError> {
+        self.rows.at_once(read)
     }
 
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use sharestate::engine::recovery::RowOpener;
 use sharestate::fsio::sim::{PageModel, SimFs};
 use sharestate::snapshot::{
-    Family, MemoryRows, RowOp, RowReader, RowStore, SnapshotError, SnapshotStats,
+    Family, MemoryRows, RowOp, RowReader, RowStore, RowsVisitor, SnapshotError, SnapshotStats,
 };
 use sharestate::{Clock, OpenError, Options, ShareStore};
 
@@ -99,8 +99,8 @@ impl RowStore for GatedRows {
         self.0.path()
     }
 
-    fn at_once(&self) -> Box<dyn RowReader + '_> {
-        self.0.at_once()
+    fn at_once(&self, read: RowsVisitor<'_>) -> Result<(), SnapshotError> {
+        self.0.at_once(read)
     }
 
     fn write(&self, ops: Vec<RowOp>) -> Result<(), SnapshotError> {

@@ -9,7 +9,9 @@ use crate::engine::directory::{Directory, Identity};
 use crate::engine::recovery::RowOpener;
 use crate::error::OpenError;
 use crate::fsio::{Fs, FsError, read_file};
-use crate::snapshot::{Family, RowOp, RowReader, RowStore, Snapshot, SnapshotError, SnapshotStats};
+use crate::snapshot::{
+    Family, RowOp, RowReader, RowStore, RowsVisitor, Snapshot, SnapshotError, SnapshotStats,
+};
 
 const PAGE: usize = 1_024;
 
@@ -98,8 +100,8 @@ impl RowStore for NoRows {
         PathBuf::from("(nothing)")
     }
 
-    fn at_once(&self) -> Box<dyn RowReader + '_> {
-        Box::new(NoRows(self.0))
+    fn at_once(&self, read: RowsVisitor<'_>) -> Result<(), SnapshotError> {
+        read(self)
     }
 
     fn write(&self, _ops: Vec<RowOp>) -> Result<(), SnapshotError> {
