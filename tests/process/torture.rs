@@ -12,7 +12,11 @@ use super::child::{Running, finish, knob};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sharestate");
 
 fn torture(args: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
+    torture_by(Path::new(PROGRAM), args)
+}
+
+fn torture_by(program: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.arg("torture").args(args).env_remove("SHARESTATE_FAULTSHIM").stdin(Stdio::null());
     command
 }
@@ -153,14 +157,17 @@ fn a_violation_is_told_with_seed_and_round_and_the_directory_is_kept() {
 
 #[test]
 fn without_a_shim_faults_says_how_to_get_one() {
-    let output = finish(torture(&["--faults", "--rounds", "1"]));
+    let dir = tempfile::tempdir().expect("directory");
+    // Beside the program itself one may have been built.
+    let alone = dir.path().join("sharestate");
+    std::fs::copy(PROGRAM, &alone).expect("copy");
+    let output = finish(torture_by(&alone, &["--faults", "--rounds", "1"]));
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("make faultshim"), "{}", stderr(&output));
     let output = finish(torture(&["--faults", "--rounds", "1", "--shim", "/no/shim.so"]));
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("/no/shim.so"), "{}", stderr(&output));
     // The dynamic linker only warns about a file that it cannot load.
-    let dir = tempfile::tempdir().expect("directory");
     let text = dir.path().join("text.so");
     std::fs::write(&text, "no library").expect("write");
     let (text, place) = (text.to_str().expect("UTF-8"), dir.path().join("place"));
