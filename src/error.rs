@@ -66,6 +66,20 @@ pub enum OpenError {
         /// Lock file.
         path: PathBuf,
     },
+    /// Since a salvage was interrupted, what it was about to keep has been damaged too.
+    #[error(
+        "all up to LSN {kept_lsn} was to be kept, and now only {found_lsn} can be proved; log and \
+         snapshot as they were before are in {}",
+        copy.display()
+    )]
+    LessThanPromised {
+        /// Last LSN that was to be kept.
+        kept_lsn: Lsn,
+        /// Last LSN that is provable now.
+        found_lsn: Lsn,
+        /// Where they can be put back from.
+        copy: PathBuf,
+    },
     /// The store was written by a newer release.
     #[error(
         "{} has format version {found}, this release reads up to {supported}",
@@ -146,7 +160,7 @@ impl OpenError {
             | Self::Backup { .. }
             | Self::NewerFormat { .. }
             | Self::BadOption { .. } => ErrorClass::Rejected,
-            Self::BadIdentity { .. } => ErrorClass::Corrupt,
+            Self::BadIdentity { .. } | Self::LessThanPromised { .. } => ErrorClass::Corrupt,
             Self::Log(LogError::Io(_) | LogError::Failed { .. }) => ErrorClass::Io,
             Self::Log(LogError::Newer { .. } | LogError::SegmentBytes { .. }) => {
                 ErrorClass::Rejected

@@ -217,7 +217,8 @@ fn expected() -> BTreeMap<String, Vec<u8>> {
     let producer_key = codec::encode_producer_key(4_711, 6, &key());
     examples.insert("key producer_key".to_owned(), producer_key);
     examples.insert("store".to_owned(), identity().encode().to_vec());
-    let note = SalvageNote { next_lsn: SALVAGE_STRETCH, incarnation: 8, rebuild: true };
+    let next_lsn = SALVAGE_STRETCH;
+    let note = SalvageNote { kept_lsn: 4_711, next_lsn, incarnation: 8, rebuild: true };
     examples.insert("salvage".to_owned(), note.encode());
     let segment = segment();
     let frames = segment.iter().rposition(|byte| *byte != 0).expect("frames").next_multiple_of(8);

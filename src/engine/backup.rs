@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::directory::{Contents, Directory, Identity};
+use super::directory::{Contents, Directory, Identity, SalvageNote};
 use super::recovery::{Recovered, RowOpener};
 use super::repair::{Judged, judge, log_options, next_stretch, rebase};
 use crate::error::{CheckpointError, ErrorClass, OpenError};
@@ -210,9 +210,10 @@ pub fn restore_with(
     let next_lsn = next_stretch(last_lsn);
     let identity = Identity { incarnation: stored.incarnation.saturating_add(1), ..stored };
     let snapshot = Snapshot::open(rows.open(&copy.snapshot())?, stored.uuid)?;
-    rebase(fs, &copy, &identity, Arc::new(snapshot), next_lsn, identity.incarnation)?;
-    copy.finish_copy(&identity, false)?;
     let incarnation = identity.incarnation;
+    let note = SalvageNote { kept_lsn: last_lsn, next_lsn, incarnation, rebuild: false };
+    rebase(fs, &copy, &identity, Arc::new(snapshot), &note, backup)?;
+    copy.finish_copy(&identity, false)?;
     Ok(BackupReport { path: target.to_owned(), last_lsn, next_lsn, incarnation })
 }
 

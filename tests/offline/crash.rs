@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sharestate::fsio::sim::PageModel;
-use sharestate::{Condition, OpenError};
+use sharestate::{Condition, ErrorClass, OpenError, RepairError, Salvaged};
 
-use crate::sim::{Disk, Killed, frames, killed, works_on};
+use crate::sim::{Disk, Killed, RawFrame, frames, killed, works_on};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -98,4 +98,63 @@ fn a_crash_at_any_call_of_a_salvage_twice_gives_the_same_end() {
     }
     println!("salvage-crash-states={crashes} lost=0");
     assert!(crashes > 1_000);
+}
+
+#[test]
+fn rot_that_comes_before_a_salvage_goes_on_is_told_and_the_copies_make_it_good() {
+    let mut told = 0;
+    for (lsn, checkpoint, clear) in [(40, true, false), (30, false, true)] {
+        let Killed { disk, states, applied, .. } = killed(checkpoint);
+        let frames = frames(&disk.wal());
+        let rot = |disk: &Disk, lsn: u64| {
+            let is_it = |frame: &&RawFrame| frame.first_lsn == lsn && frame.entries > 0;
+            let frame = frames.iter().find(is_it).expect("a frame");
+            disk.change(&frame.file, |bytes| bytes[frame.offset + 30] ^= 1);
+        };
+        rot(&disk, lsn);
+        if clear {
+            disk.rows.clear();
+        }
+        let begun = until_noted(&disk);
+        let kept = frames.iter().filter(|frame| frame.entries > 0 && frame.first_lsn < lsn);
+        for frame in kept.filter(|frame| clear || frame.first_lsn > applied) {
+            let context = format!("rot at {lsn}, then at {}", frame.first_lsn);
+            let worse = begun.same();
+            rot(&worse, frame.first_lsn);
+            let before = worse.wal();
+            let error = worse.plan().expect("plan").salvage(false).expect_err(&context);
+            let RepairError::Open(OpenError::LessThanPromised { kept_lsn, found_lsn, ref copy }) =
+                error
+            else {
+                panic!("{context}: {error}")
+            };
+            assert_eq!((kept_lsn, found_lsn), (lsn - 1, frame.first_lsn - 1), "{context}");
+            assert_eq!(error.class(), ErrorClass::Corrupt);
+            assert_eq!(worse.wal(), before, "{context}: nothing is changed");
+            // Put back, the copies are as good as the log was.
+            for (file, bytes) in worse.files(&format!("{}/wal", copy.display())) {
+                worse.change(&PathBuf::from("/store/wal").join(file), |now| *now = bytes);
+            }
+            let done = worse.plan().expect("plan").salvage(false).expect(&context);
+            assert!(matches!(done, Salvaged::Kept { .. }), "{context}: {done:?}");
+            works_on(&worse, &states[kept_lsn as usize], &context);
+            told += 1;
+        }
+    }
+    println!("second-rots={told}");
+    assert!(told > 30);
+}
+
+/// The store at a crash right after the salvage's note has become durable.
+fn until_noted(disk: &Disk) -> Disk {
+    for call in 1.. {
+        let first = disk.same();
+        first.fs.crash_after(call);
+        salvage(&first);
+        let image = first.cut(PageModel::UnsyncedLost);
+        if matches!(image.plan().expect("plan").condition(), Condition::Interrupted) {
+            return image;
+        }
+    }
+    unreachable!("a salvage writes its note")
 }

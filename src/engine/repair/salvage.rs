@@ -12,7 +12,7 @@
 //!
 //! No frame is written again: damage never gets a fresh checksum.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::damage::Seen;
@@ -21,6 +21,7 @@ use crate::engine::directory::{Directory, Identity, SalvageNote};
 use crate::engine::recovery::{Replay, RowOpener};
 use crate::error::OpenError;
 use crate::fsio::{self, Fs, FsError};
+use crate::log::salvage::Provable;
 use crate::log::{self, LogIdentity};
 use crate::model::Lsn;
 use crate::snapshot::Snapshot;
@@ -51,18 +52,19 @@ pub(in crate::engine) fn next_stretch(highest: Lsn) -> Lsn {
 }
 
 pub(super) fn begin(repair: Repair<'_>) -> Result<Salvaged, RepairError> {
-    let (next_lsn, seen, rebuild) = match &repair.condition {
+    let (kept_lsn, next_lsn, seen, rebuild) = match &repair.condition {
         super::Condition::Damaged(damage) => {
-            (damage.next_lsn(), damage.log.incarnation, damage.snapshot_lsn.is_none())
+            let Provable { last_lsn, incarnation, .. } = damage.log;
+            (last_lsn, damage.next_lsn(), incarnation, damage.snapshot_lsn.is_none())
         }
         _ => {
             let report = repair.scanned.as_ref().map(log::ScannedLog::report);
             let highest = report.map_or(0, |report| report.last_lsn);
-            (next_stretch(highest), report.map_or(0, |report| report.incarnation), false)
+            (highest, next_stretch(highest), report.map_or(0, |report| report.incarnation), false)
         }
     };
     let incarnation = repair.identity.incarnation.max(seen).saturating_add(1);
-    let note = SalvageNote { next_lsn, incarnation, rebuild };
+    let note = SalvageNote { kept_lsn, next_lsn, incarnation, rebuild };
     copy_evidence(&*repair.fs, &repair.directory, &evidence(&repair.directory, &note))?;
     repair.directory.write_salvage_note(&note)?;
     finish(&repair, &note)
@@ -78,7 +80,7 @@ pub(super) fn go_on(repair: Repair<'_>) -> Result<Salvaged, RepairError> {
 fn finish(repair: &Repair<'_>, note: &SalvageNote) -> Result<Salvaged, RepairError> {
     let Repair { fs, rows, directory, identity, .. } = repair;
     let snapshot = open_rows(*rows, directory, identity, note)?;
-    rebase(fs, directory, identity, snapshot, note.next_lsn, note.incarnation)?;
+    rebase(fs, directory, identity, snapshot, note, &evidence(directory, note))?;
     let incarnation = note.incarnation.max(identity.incarnation);
     directory.write_identity(&Identity { incarnation, ..*identity })?;
     directory.clear_creating()?;
@@ -110,18 +112,28 @@ fn open_rows(
 
 /// Lays what the log proves over the snapshot, in one checkpoint, and begins a new log at
 /// `next_lsn`. Harmless to repeat, wherever it was cut off.
+///
+/// # Errors
+/// [`OpenError::LessThanPromised`] when damage came since the note was written; what was before is
+/// in `copy`. Nothing is changed then.
 pub(in crate::engine) fn rebase(
     fs: &Arc<dyn Fs>,
     directory: &Directory,
     identity: &Identity,
     snapshot: Arc<Snapshot>,
-    next_lsn: Lsn,
-    incarnation: u64,
+    note: &SalvageNote,
+    copy: &Path,
 ) -> Result<(), OpenError> {
+    let SalvageNote { kept_lsn, next_lsn, incarnation, .. } = *note;
     let applied_lsn = snapshot.applied_lsn();
     if applied_lsn.saturating_add(1) != next_lsn {
         let mut replay = Replay::new(Arc::clone(&snapshot));
-        Seen::new(&mut replay).read(&**fs, directory, identity, applied_lsn)?;
+        let found_lsn =
+            Seen::new(&mut replay).read(&**fs, directory, identity, applied_lsn)?.last_lsn;
+        if found_lsn < kept_lsn {
+            let copy = copy.to_owned();
+            return Err(OpenError::LessThanPromised { kept_lsn, found_lsn, copy });
+        }
         let batch = replay.resident().freeze(next_lsn.saturating_sub(1));
         snapshot.write(&batch)?;
     }
@@ -149,7 +161,7 @@ fn evidence(directory: &Directory, note: &SalvageNote) -> PathBuf {
 }
 
 /// Copies `STORE`, the log and the snapshot, all of it durable when this returns.
-fn copy_evidence(fs: &dyn Fs, directory: &Directory, to: &std::path::Path) -> Result<(), FsError> {
+fn copy_evidence(fs: &dyn Fs, directory: &Directory, to: &Path) -> Result<(), FsError> {
     let everything = |_: &std::ffi::OsStr| true;
     fsio::ensure_dir(fs, &directory.quarantine())?;
     fsio::copy_files(fs, directory.root(), to, &|name| name == "STORE")?;
