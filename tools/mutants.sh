@@ -1,12 +1,15 @@
 #!/bin/sh
 # Changes the source in one place after the other (tools/mutants/*.toml say where) and runs the core tests of that
-# layer, which must fail. All changes are compiled at once, behind switches (tools/mutants/switch.py says how, and what
-# is run). What survives is printed: a missing test, or a change that nothing can observe. Fails below 90 % killed of
-# those that compile.
+# layer (tools/mutants/tests.py says which), which must fail. All changes are compiled at once, behind switches
+# (tools/mutants/run.py says how, and why to believe it). What survives is printed: a missing test, or a change that
+# nothing can observe. Fails below 90 % killed of those that compile.
 #
-#   tools/mutants.sh          every sixteenth, spread over all files
-#   tools/mutants.sh 16 5     another sixteenth
-#   tools/mutants.sh 1        all of them
+#   tools/mutants.sh                  every sixteenth, spread over all files
+#   tools/mutants.sh 16 5             another sixteenth
+#   tools/mutants.sh 1                all of them
+#   tools/mutants.sh 1 0 'log/tail'   those in whose name this regular expression is found
+#
+# JOBS (2) run at a time; MUTANTS_OUT (target/mutants) gets the verdicts.
 set -eu
 cd "$(dirname "$0")/.."
 shards=${1:-16}
@@ -23,4 +26,4 @@ mkdir -p "$out"
 for layer in model log engine; do
     cargo mutants --config "tools/mutants/$layer.toml" --list --json >"$out/list-$layer.json"
 done
-PYTHONPATH=$parser exec python3 tools/mutants/switch.py "$out" "$shards" "$shard"
+PYTHONPATH=$parser exec python3 tools/mutants/run.py "$out" "$shards" "$shard" "${3:-}"
