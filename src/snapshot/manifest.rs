@@ -176,29 +176,85 @@ mod tests {
     use super::*;
     use crate::fsio::write_durably;
 
+    struct Database(tempfile::TempDir);
+
+    impl Database {
+        fn new() -> Self {
+            Self(tempfile::tempdir().expect("a directory"))
+        }
+
+        fn dir(&self) -> &Path {
+            self.0.path()
+        }
+
+        fn write(&self, name: &str, bytes: &[u8]) {
+            write_durably(&RealFs, self.dir(), name, bytes).expect("written");
+        }
+
+        /// Makes this the manifest.
+        fn put(&self, number: u64, bytes: &[u8]) {
+            let name = format!("MANIFEST-{number:06}");
+            self.write(&name, bytes);
+            self.write("CURRENT", format!("{name}\n").as_bytes());
+        }
+    }
+
+    fn is_damage(result: Result<(), SnapshotError>) -> bool {
+        matches!(result, Err(SnapshotError::Storage { corrupt: true, .. }))
+    }
+
     #[test]
     fn any_change_but_growth_of_a_manifest_is_damage() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let put = |number: u64, bytes: &[u8]| {
-            let name = format!("MANIFEST-{number:06}");
-            write_durably(&RealFs, dir.path(), &name, bytes).expect("written");
-            let current = format!("{name}\n");
-            write_durably(&RealFs, dir.path(), "CURRENT", current.as_bytes()).expect("written");
-        };
-        put(37, b"first");
-        let mut progress = Progress::default();
-        progress.note(dir.path()).expect("noted");
-        put(37, b"first, second");
-        let note = progress.note(dir.path()).expect("noted");
-        assert_eq!(Some(note), Progress::default().note(dir.path()).ok(), "read in two steps");
-        assert_eq!(Note::decode(&note.encode()), Some(note));
-        assert_eq!(Note::decode(&note.encode()[..19]), None);
+        let database = Database::new();
+        database.put(37, b"first, second");
+        let note = Progress::default().note(database.dir()).expect("noted");
         let fits = |number, bytes| {
-            put(number, bytes);
-            note.check(dir.path()).is_ok()
+            database.put(number, bytes);
+            note.check(database.dir()).is_ok()
         };
         assert!(fits(37, b"first, second") && fits(37, b"first, second, third"));
-        assert!(fits(38, b"new") && !fits(36, b"old"));
-        assert!(!fits(37, b"first, secon") && !fits(37, b"first, Second"));
+        assert!(fits(38, b"new"));
+        assert!(!fits(36, b"old") && !fits(36, b"first, second"), "an earlier one");
+        assert!(!fits(37, b"first, Second"));
+        assert!(!fits(37, b"first, secon"));
+        let error = note.check(database.dir()).expect_err("cut short").to_string();
+        assert!(error.contains("offset 12 is its end, not byte 13"), "{error}");
+    }
+
+    #[test]
+    fn a_manifest_read_as_it_grows_and_changes_is_noted_as_if_read_at_once() {
+        let database = Database::new();
+        let mut progress = Progress::default();
+        let long = vec![7; 3 * READ_BYTES as usize + 1];
+        let contents: [(u64, &[u8]); 4] =
+            [(37, b"first"), (37, b"first, second"), (38, b"snapshot"), (39, &long)];
+        for (number, bytes) in contents {
+            database.put(number, bytes);
+            let note = progress.note(database.dir()).expect("noted");
+            let length = bytes.len() as u64;
+            assert_eq!(note, Note { number, bytes: length, checksum: crc32fast::hash(bytes) });
+        }
+    }
+
+    #[test]
+    fn a_note_has_twenty_bytes_and_comes_back() {
+        let note = Note { number: 1, bytes: 2, checksum: 3 };
+        let bytes = note.encode();
+        assert_eq!(bytes, [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
+        assert_eq!(Note::decode(&bytes), Some(note));
+        assert_eq!(Note::decode(&bytes[..19]), None);
+        assert_eq!(Note::decode(&[&bytes[..], &[0]].concat()), None);
+    }
+
+    #[test]
+    fn a_database_without_its_manifest_is_damage() {
+        let database = Database::new();
+        assert!(is_damage(exists(database.dir())), "no CURRENT");
+        database.put(7, b"");
+        assert!(exists(database.dir()).is_ok());
+        for other in ["MANIFEST-000008\n", "MANIFEST-000007", "MANIFEST-+00007\n", "000007\n", ""] {
+            database.write("CURRENT", other.as_bytes());
+            assert!(is_damage(exists(database.dir())), "{other:?}");
+        }
     }
 }

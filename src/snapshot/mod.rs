@@ -4,7 +4,7 @@
 //! segments. Rows live in a [`RowStore`]: RocksDB, or memory for the simulated disk.
 
 mod checkpoint;
-#[cfg(feature = "rocksdb")]
+#[cfg(any(test, feature = "rocksdb"))]
 mod manifest;
 #[cfg(any(test, feature = "testing"))]
 mod memory;
