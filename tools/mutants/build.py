@@ -6,6 +6,7 @@ build begins anew; an error that no mutant is to blame for ends the run.
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -83,11 +84,15 @@ def executables(lines):
 def compiled(tree, mutants, names):
     """Builds the test programs with all mutants that compile: programs by name, and the ids of
     the mutants that are left out."""
+    # A copy, for the work on the sources may go on.
+    source = tree.parent / "original" / "src"
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(tree / "src", source)
     out = set()
     tests = ["test", "--no-run", "--lib", *(f"--test={name}" for name in names if name != "lib")]
     for command in ["check", "--lib"], ["build", "--lib"], tests:
         while True:
-            out |= switches.place(tree, [m for m in mutants if m["id"] not in out])
+            out |= switches.place(source, tree, [m for m in mutants if m["id"] not in out])
             lines, ok = cargo(tree, command)
             if ok:
                 break

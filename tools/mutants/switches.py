@@ -6,7 +6,6 @@ pass then, are the proof. The syntax comes from tree-sitter, the list of mutants
 """
 
 import collections
-import pathlib
 import shutil
 
 import tree_sitter
@@ -162,15 +161,15 @@ class File:
     shorthand_field_initializer = field_initializer
 
 
-def place(tree, mutants):
-    """Writes the sources with the switches; the ids that have none."""
+def place(source, tree, mutants):
+    """Writes the sources with the switches to a tree; the ids of mutants that have none."""
     shutil.rmtree(tree / "src", ignore_errors=True)
-    shutil.copytree("src", tree / "src")
+    shutil.copytree(source, tree / "src")
     unplaced, files = set(), collections.defaultdict(list)
     for mutant in mutants:
         files[mutant["file"]].append(mutant)
     for name, its in files.items():
-        file = File(pathlib.Path(name).read_bytes(), its)
+        file = File((source.parent / name).read_bytes(), its)
         text = file.emit(file.root)
         if name == "src/log/entry.rs":  # used in no constant
             text = text.replace("const fn ", "fn ")
