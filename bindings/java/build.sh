@@ -4,6 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
+java=$(javac -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p' || true)
+if [ "${java:-0}" -lt 17 ] || ! command -v mvn >/dev/null; then
+    echo "build: please install Java 17 or later and Maven (Debian's names: openjdk-17-jdk-headless maven)" >&2
+    exit 1
+fi
+
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/sharestate/target}
 

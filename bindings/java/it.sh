@@ -32,6 +32,21 @@ arguments=(-B -pl store,it -am verify
 if [ -n "${TESTS:-}" ]; then
     arguments+=("-Dtest=$TESTS" -Dsurefire.failIfNoSpecifiedTests=false)
 fi
+rm -rf {store,it}/target/surefire-reports
 setsid mvn "${arguments[@]}" &
 runner=$!
 wait "$runner"
+
+# All counts once more, on one line at the end.
+shopt -s nullglob
+awk -v kafka="${KAFKA_VERSION:-4.4.0}" '
+    /^<testsuite / {
+        for (i = 1; i <= NF; i++) {
+            if (split($i, pair, "=\"") == 2) sum[pair[1]] += pair[2]
+        }
+    }
+    match($0, /counts: [^]]*/) { said = said "; " substr($0, RSTART + 8, RLENGTH - 8) }
+    END {
+        printf "kafka=%s tests=%d failed=%d skipped=%d%s\n", kafka, sum["tests"],
+            sum["failures"] + sum["errors"], sum["skipped"], said
+    }' {store,it}/target/surefire-reports/TEST-*.xml

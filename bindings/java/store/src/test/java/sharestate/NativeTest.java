@@ -80,7 +80,7 @@ class NativeTest {
             random.nextBytes(bytes);
             assertTrue(Native.open(bytes)[0] == 1, "noise opens no store");
         }
-        System.out.println("refused=" + refused + " answered=" + answered);
+        System.out.println("counts: noise refused=" + refused + " answered=" + answered);
         assertEquals(0, Native.close(handle)[0]);
         while (Native.await(handle) != null) {
             // Fetches what was answered, up to the end.

@@ -135,7 +135,7 @@ class ShareStoreTest {
                 }
             }
         }
-        System.out.println("raced-calls=" + (closed + done) + " done=" + done + " closed=" + closed);
+        System.out.println("counts: raced-calls=" + (closed + done) + " done=" + done + " closed=" + closed);
         assertTrue(closed > 0, "some calls came too late");
     }
 

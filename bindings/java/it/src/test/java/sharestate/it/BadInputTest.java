@@ -24,6 +24,14 @@ class BadInputTest {
     }
 
     @Test
+    void aBrokerOnAReadOnlyDiskDoesNotStartAndSaysWhy() throws Exception {
+        try (SmallDisk disk = new SmallDisk(16)) {
+            assertTrue(disk.run("mount -o remount,ro " + disk.directory()));
+            assertGivesUp(broker -> broker.inside(disk), "Read-only file system");
+        }
+    }
+
+    @Test
     void aSecondBrokerOnTheSameDirectoryIsRefusedAndTheFirstGoesOn() throws Exception {
         try (BrokerProcess first = BrokerProcess.create(Persisters.SHARESTATE).start();
              BrokerProcess second = BrokerProcess.create(Persisters.SHARESTATE);
@@ -45,11 +53,12 @@ class BadInputTest {
     void aFullDiskRefusesAcknowledgementsAndLosesNone() throws Exception {
         try (SmallDisk disk = new SmallDisk(48);
              BrokerProcess broker = BrokerProcess.create(Persisters.SHARESTATE).inside(disk)
-                     .with("sharestate.segment.bytes", "65536").with("sharestate.reserve.bytes", "1048576").start();
+                     .with("sharestate.segment.bytes", "65536").with("sharestate.reserve.bytes", "1048576")
+                     .set(BrokerProcess.DELIVERY_LIMIT_SETTING, 10).start();
              ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
             groups.createTopic("t", 1);
             Records.produce(broker.bootstrapServers(), "t", 0, 6_000);
-            groups.prepare("g", "share.record.lock.duration.ms", "2000");
+            groups.prepare("g", "share.record.lock.duration.ms", "10000");
             Ledger ledger = new Ledger();
             Thread worker = worker(broker, ledger);
             Await.until("progress", () -> ledger.accepted() >= 200);
@@ -64,10 +73,10 @@ class BadInputTest {
             broker.start();
             Ledger rest = new Ledger(ledger);
             Thread again = worker(broker, rest);
-            Await.until("the rest", () -> rest.settled() >= 6_000);
+            Await.until("the rest", () -> rest.settled() >= 6_000 && groups.lag("g") == 0);
             rest.finish();
             again.join();
-            System.out.println("full-disk: before " + ledger + "; after " + rest);
+            System.out.println("counts: full-disk before " + ledger + "; after " + rest);
             assertEquals(List.of(), rest.comeBack());
         }
     }

@@ -33,7 +33,9 @@ import java.util.stream.Stream;
  * It is gone, directory included, after {@link #close}; a hook ends it when this JVM ends before that.
  */
 final class BrokerProcess implements AutoCloseable {
-    /** How often a record is delivered at most. */
+    /** The setting that says how often a record is delivered at most. */
+    static final String DELIVERY_LIMIT_SETTING = "group.share.delivery.count.limit";
+    /** Its value, unless a test sets another one. */
     static final int DELIVERY_LIMIT = 3;
 
     private Persisters persister;
@@ -77,6 +79,13 @@ final class BrokerProcess implements AutoCloseable {
         return this;
     }
 
+    /** Changes a setting of the broker, for its next start. */
+    BrokerProcess set(String name, Object value) throws IOException {
+        settings.put(name, value.toString());
+        writeSettings();
+        return this;
+    }
+
     /** Options of the broker's JVM, for its next start, instead of those that make it start quickly. */
     BrokerProcess jvm(String... options) {
         jvmOptions = List.of(options);
@@ -86,9 +95,7 @@ final class BrokerProcess implements AutoCloseable {
     /** Changes the persister, for the next start. */
     BrokerProcess use(Persisters other) throws IOException {
         persister = other;
-        settings.put("group.share.persister.class.name", other.className());
-        writeSettings();
-        return this;
+        return set("group.share.persister.class.name", other.className());
     }
 
     /** Starts the broker inside the mounts of another process. */
@@ -273,7 +280,7 @@ final class BrokerProcess implements AutoCloseable {
         p.put("group.share.min.heartbeat.interval.ms", "500");
         p.put("group.share.heartbeat.interval.ms", "500");
         p.put("group.share.min.record.lock.duration.ms", "1000");
-        p.put("group.share.delivery.count.limit", Integer.toString(DELIVERY_LIMIT));
+        p.put(DELIVERY_LIMIT_SETTING, Integer.toString(DELIVERY_LIMIT));
         return p;
     }
 }

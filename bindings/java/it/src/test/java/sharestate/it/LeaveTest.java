@@ -1,17 +1,24 @@
 package sharestate.it;
 
 import static org.apache.kafka.clients.consumer.AcknowledgeType.ACCEPT;
+import static org.apache.kafka.clients.consumer.AcknowledgeType.REJECT;
 import static org.apache.kafka.clients.consumer.AcknowledgeType.RELEASE;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
 
 import java.nio.file.Path;
-import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
+import java.util.UUID;
 import java.util.stream.LongStream;
 
+import sharestate.Page;
+import sharestate.PartitionState;
 import sharestate.ShareStore;
 import sharestate.StateBatch;
 import sharestate.StoreOptions;
@@ -19,55 +26,114 @@ import sharestate.kafka.StateTopicWriter;
 
 /** The way back to Kafka's own persister. */
 class LeaveTest {
+    private static final int RECORDS = 20;
+    /** The records of topic i are in its partition i. */
+    private static final List<String> TOPICS = List.of("t0", "t1", "t2");
+    private static final List<String> GROUPS = List.of("g", "h");
+
     @Test
     void kafkasOwnPersisterGoesOnWhereWeStopped() throws Exception {
         try (BrokerProcess broker = BrokerProcess.create(Persisters.SHARESTATE).start();
              ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
-            groups.createTopic("t", 1);
-            Records.produce(broker.bootstrapServers(), "t", 0, 20);
-            groups.prepare("g");
-            try (Member member = new Member(broker.bootstrapServers(), "g", 10, "t")) {
-                member.takeAtOnce(10, record -> record.offset() == 4 ? RELEASE : ACCEPT);
-            }
             ShareGroupsTool tool = new ShareGroupsTool(broker.bootstrapServers());
-            groups.awaitEmpty("g");
-            List<String> before = tool.run("--describe", "--group", "g");
+            Map<UUID, Integer> topics = consumeSome(broker, groups);
+            List<String> before = described(tool);
             broker.stop();
-            List<Delivery> wanted = stillToCome(broker.storeDirectory(), 20);
+            Map<String, List<Delivery>> wanted = stillToCome(broker.storeDirectory(), topics);
+            assertEquals(GROUPS.size() * TOPICS.size(), wanted.size());
 
             broker.use(Persisters.KAFKA).start();
             StateTopicWriter.run(broker.storeDirectory(), broker.bootstrapServers(), System.out);
             broker.stop();
             broker.start();
-            assertEquals(before, tool.run("--describe", "--group", "g"));
-            try (Member member = new Member(broker.bootstrapServers(), "g", 20, "t")) {
-                List<Delivery> rest = member.drain(Duration.ofSeconds(4));
-                assertEquals(wanted, rest.stream().sorted().toList());
+            assertEquals(before, described(tool));
+            int deliveries = 0;
+            for (Map.Entry<String, List<Delivery>> entry : wanted.entrySet()) {
+                List<Delivery> came = rest(broker, entry.getKey());
+                System.out.println(entry.getKey() + " " + came);
+                assertEquals(entry.getValue(), came, entry.getKey());
+                deliveries += came.size();
             }
+            System.out.println("counts: leave share-partitions=" + wanted.size() + " deliveries=" + deliveries
+                    + " different=0");
         }
     }
 
+    /** Every group accepts, rejects and releases some of every topic; answers the topics' ids and numbers. */
+    private static Map<UUID, Integer> consumeSome(BrokerProcess broker, ShareGroups groups) throws Exception {
+        Map<UUID, Integer> ids = new HashMap<>();
+        for (String group : GROUPS) {
+            groups.prepare(group);
+        }
+        for (int i = 0; i < TOPICS.size(); i++) {
+            ids.put(groups.createTopic(TOPICS.get(i), TOPICS.size()), i);
+            Records.produce(broker.bootstrapServers(), TOPICS.get(i), i, RECORDS);
+            for (String group : GROUPS) {
+                try (Member member = new Member(broker.bootstrapServers(), group, 10, TOPICS.get(i))) {
+                    member.takeAtOnce(10, record -> switch ((int) record.offset()) {
+                        case 4, 5 -> RELEASE;
+                        case 7 -> REJECT;
+                        default -> ACCEPT;
+                    });
+                }
+                groups.awaitEmpty(group);
+            }
+        }
+        return ids;
+    }
+
     /**
-     * What the store says is still to be delivered of so many records. Delivery counts depend on what a consumer had
-     * fetched ahead and gave back when it closed, so they are taken from there.
+     * What the store says is still to be delivered in each group and topic. What a consumer had fetched ahead it gave
+     * back when it closed, and that counts as a delivery; whether it had is a matter of moments, so the counts are taken
+     * from the store.
      */
-    private static List<Delivery> stillToCome(Path directory, int records) throws Exception {
-        TreeMap<Long, Integer> counts = new TreeMap<>();
-        LongStream.range(0, records).forEach(offset -> counts.put(offset, 1));
+    private static Map<String, List<Delivery>> stillToCome(Path directory, Map<UUID, Integer> topics) throws Exception {
+        Map<String, List<Delivery>> all = new TreeMap<>();
         try (ShareStore store = ShareStore.open(directory, new StoreOptions())) {
-            for (StateBatch batch : store.list("g", null, 10).get().rows().get(0).state().batches()) {
-                for (long offset = batch.firstOffset(); offset <= batch.lastOffset(); offset++) {
-                    if (batch.deliveryState() == 0) {
-                        counts.put(offset, batch.deliveryCount() + 1);
-                    } else {
-                        counts.remove(offset);
-                    }
+            for (Page.Row row : store.list(null, null, 100).get().rows()) {
+                int topic = topics.get(row.key().topicId());
+                if (row.key().partition() == topic) {
+                    List<Delivery> rest = stillToCome(topic, row.state());
+                    List<Long> offsets = rest.stream().map(Delivery::offset).toList();
+                    assertEquals(LongStream.concat(LongStream.of(4, 5), LongStream.range(10, RECORDS)).boxed().toList(),
+                            offsets, "what was released and what was not accepted yet");
+                    assertTrue(rest.get(0).count() >= 2, "a released record counts its delivery");
+                    all.put(row.key().groupId() + " " + TOPICS.get(topic), rest);
                 }
             }
         }
-        List<Delivery> wanted = counts.entrySet().stream()
-                .map(entry -> new Delivery(0, entry.getKey(), entry.getValue())).toList();
-        assertEquals(11, wanted.size(), "the released record and the ten not yet accepted");
-        return wanted;
+        return all;
+    }
+
+    private static List<Delivery> stillToCome(int partition, PartitionState state) {
+        TreeMap<Long, Integer> counts = new TreeMap<>();
+        LongStream.range(state.startOffset(), RECORDS).forEach(offset -> counts.put(offset, 1));
+        for (StateBatch batch : state.batches()) {
+            for (long offset = batch.firstOffset(); offset <= batch.lastOffset(); offset++) {
+                if (batch.deliveryState() == 0) {
+                    counts.put(offset, batch.deliveryCount() + 1);
+                } else {
+                    counts.remove(offset);
+                }
+            }
+        }
+        return counts.entrySet().stream()
+                .map(entry -> new Delivery(partition, entry.getKey(), entry.getValue())).toList();
+    }
+
+    /** What is delivered to a group of a topic, both given in one string. */
+    private static List<Delivery> rest(BrokerProcess broker, String groupAndTopic) throws Exception {
+        String[] words = groupAndTopic.split(" ");
+        String last = Records.produceLast(broker.bootstrapServers(), words[1], TOPICS.indexOf(words[1]));
+        try (Member member = new Member(broker.bootstrapServers(), words[0], RECORDS, words[1])) {
+            // Two groups read each topic, and each has a last record of its own.
+            return member.takeBefore(last).stream().filter(delivery -> delivery.offset() < RECORDS).sorted().toList();
+        }
+    }
+
+    private static List<String> described(ShareGroupsTool tool) {
+        List<String> lines = new ArrayList<>();
+        GROUPS.forEach(group -> lines.addAll(tool.run("--describe", "--group", group)));
+        return lines;
     }
 }

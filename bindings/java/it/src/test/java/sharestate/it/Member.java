@@ -3,7 +3,6 @@ package sharestate.it;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
@@ -77,19 +76,26 @@ final class Member implements AutoCloseable {
         return held;
     }
 
-    /** Everything that is delivered until nothing came for so long; each record is accepted. */
-    List<Delivery> drain(Duration quiet) {
+    /**
+     * Everything that is delivered before a record of this value, each accepted, and that record too. A partition's
+     * leader hands out in the order of offsets, so when the value is that of the partition's last record, nothing else
+     * was there to be delivered; no clock decides it.
+     */
+    List<Delivery> takeBefore(String value) throws Exception {
         List<Delivery> taken = new ArrayList<>();
-        long last = System.nanoTime();
-        while (System.nanoTime() - last < quiet.toNanos()) {
-            ConsumerRecords<String, String> records = consumer.poll(POLL);
-            for (ConsumerRecord<String, String> record : records) {
+        boolean[] seen = {false};
+        Await.untilBlocking("the record " + value, () -> {
+            for (ConsumerRecord<String, String> record : consumer.poll(POLL)) {
                 consumer.acknowledge(record, AcknowledgeType.ACCEPT);
-                taken.add(Delivery.of(record));
-                last = System.nanoTime();
+                if (record.value().equals(value)) {
+                    seen[0] = true;
+                } else {
+                    taken.add(Delivery.of(record));
+                }
             }
             commit();
-        }
+            return seen[0];
+        });
         return taken;
     }
 

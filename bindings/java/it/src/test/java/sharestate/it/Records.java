@@ -6,6 +6,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 import java.util.Map;
+import java.util.UUID;
 
 /** Produces records. */
 final class Records {
@@ -28,6 +29,17 @@ final class Records {
                 }
             }
         }
+    }
+
+    /** Produces one record; answers its value, which no other record has. */
+    static String produceLast(String bootstrapServers, String topic, int partition) {
+        String value = "last-" + UUID.randomUUID();
+        Map<String, Object> settings = Map.of(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrapServers);
+        try (KafkaProducer<String, String> producer =
+                     new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
+            producer.send(new ProducerRecord<>(topic, partition, null, value));
+        }
+        return value;
     }
 
     /** Produces so many records into every partition. */

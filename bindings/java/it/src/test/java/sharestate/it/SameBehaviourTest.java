@@ -16,7 +16,7 @@ class SameBehaviourTest {
         System.out.println(String.join("\n", ours));
         assertEquals(kafkas, ours);
         assertTrue(ours.size() > 30, "the script ran");
-        System.out.println("kafka=" + System.getProperty("sharestate.it.kafka") + " lines=" + ours.size() + " different=0");
+        System.out.println("counts: same-behaviour lines=" + ours.size() + " different=0");
     }
 
     private static List<String> run(Persisters persister) throws Exception {

@@ -3,15 +3,18 @@ package sharestate.it;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.CreateTopicsResult;
 import org.apache.kafka.clients.admin.ListShareGroupOffsetsSpec;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.ShareGroupDescription;
 import org.apache.kafka.common.GroupState;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 
 /** What an administrator does to topics and share groups. */
 final class ShareGroups implements AutoCloseable {
@@ -27,9 +30,11 @@ final class ShareGroups implements AutoCloseable {
         return admin;
     }
 
-    /** Creates a topic. */
-    void createTopic(String name, int partitions) throws Exception {
-        admin.createTopics(List.of(new NewTopic(name, partitions, (short) 1))).all().get();
+    /** Creates a topic; answers its id. */
+    UUID createTopic(String name, int partitions) throws Exception {
+        CreateTopicsResult made = admin.createTopics(List.of(new NewTopic(name, partitions, (short) 1)));
+        Uuid id = made.topicId(name).get();
+        return new UUID(id.getMostSignificantBits(), id.getLeastSignificantBits());
     }
 
     /** Sets a group up: it reads from the beginning, with the shortest lock. */

@@ -14,13 +14,14 @@ final class ShareGroupsTool {
         this.bootstrapServers = bootstrapServers;
     }
 
-    /** What the tool prints, without empty lines and with single spaces, sorted below the header. */
+    /** What the tool prints, without empty lines and with single spaces, sorted below the header if there is one. */
     List<String> run(String... arguments) {
         List<String> all = new ArrayList<>(List.of("--bootstrap-server", bootstrapServers));
         all.addAll(List.of(arguments));
         List<String> lines = Captured.lines(() -> ShareGroupCommand.main(all.toArray(String[]::new)));
-        List<String> sorted = new ArrayList<>(lines.stream().limit(1).toList());
-        lines.stream().skip(1).sorted().forEach(sorted::add);
+        int header = all.contains("--list") ? 0 : 1;
+        List<String> sorted = new ArrayList<>(lines.stream().limit(header).toList());
+        lines.stream().skip(header).sorted().forEach(sorted::add);
         return sorted;
     }
 }

@@ -9,7 +9,6 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -20,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * One consume-process-produce application: share consumers take records of two input topics, a transactional producer
@@ -32,6 +32,9 @@ final class TransactionBench implements AutoCloseable {
     static final int RECORDS = 5;
 
     private static final int INPUTS = 2;
+
+    private static final AtomicInteger BEGUN = new AtomicInteger();
+    private static final AtomicInteger WHOLE = new AtomicInteger();
 
     private final BrokerProcess broker;
     private final StoreProcess store;
@@ -50,8 +53,7 @@ final class TransactionBench implements AutoCloseable {
         groups.createTopic(output(), 1);
         groups.prepare(name, "share.record.lock.duration.ms", "60000");
         for (int input = 0; input < INPUTS; input++) {
-            groups.createTopic(topic(input), 1);
-            topicIds[input] = topicId(topic(input));
+            topicIds[input] = groups.createTopic(topic(input), 1);
             Records.produce(broker.bootstrapServers(), topic(input), 0, RECORDS);
             store.initialize(name, topicIds[input], 0);
             members[input] = new Member(broker.bootstrapServers(), name, RECORDS, topic(input));
@@ -72,6 +74,7 @@ final class TransactionBench implements AutoCloseable {
     /** Produces a result for each acquired record, and stages their acknowledgements in the same transaction. */
     TransactionId process(KafkaProducer<String, String> producer, int deliveryCount) throws Exception {
         producer.beginTransaction();
+        BEGUN.incrementAndGet();
         for (int input = 0; input < INPUTS; input++) {
             for (ConsumerRecord<String, String> record : held.get(input)) {
                 producer.send(new ProducerRecord<>(output(), 0, null, key(input, record.offset())));
@@ -131,6 +134,12 @@ final class TransactionBench implements AutoCloseable {
             }
         });
         assertEquals(List.copyOf(wanted), committedOutput());
+        WHOLE.incrementAndGet();
+    }
+
+    /** Transactions begun, and those of them that were not seen to end all or nothing. */
+    static String counts() {
+        return "begun=" + BEGUN + " half=" + (BEGUN.get() - WHOLE.get());
     }
 
     /** The broker does what the store says of the acquired records; what is left is acquired again. */
@@ -164,11 +173,6 @@ final class TransactionBench implements AutoCloseable {
             assertEquals(RECORDS, records.size(), "all of an input comes at once");
             held.add(records);
         }
-    }
-
-    private UUID topicId(String topic) throws Exception {
-        Uuid id = groups.admin().describeTopics(List.of(topic)).allTopicNames().get().get(topic).topicId();
-        return new UUID(id.getMostSignificantBits(), id.getLeastSignificantBits());
     }
 
     /** What a read_committed consumer sees, sorted. */

@@ -17,7 +17,6 @@ import java.time.Duration;
 class TransactionsTest {
     private static final int MINUTE = 60_000;
 
-    private static int ended;
     private static BrokerProcess broker;
     private static StoreProcess store;
 
@@ -31,7 +30,7 @@ class TransactionsTest {
     static void stop() throws Exception {
         store.close();
         broker.close();
-        System.out.println("transactions ended=" + ended + " half=0");
+        System.out.println("counts: transactions " + TransactionBench.counts());
     }
 
     @Test
@@ -44,7 +43,6 @@ class TransactionsTest {
             assertTrue(bench.end(transaction).committed());
             bench.assertAll(true, 1);
             bench.settle(AcknowledgeType.ACCEPT);
-            ended++;
         }
     }
 
@@ -61,7 +59,6 @@ class TransactionsTest {
             producer.commitTransaction();
             assertTrue(bench.end(next).committed());
             bench.assertAll(true, 2);
-            ended += 2;
         }
     }
 
@@ -81,7 +78,6 @@ class TransactionsTest {
                 successor.commitTransaction();
                 assertTrue(bench.end(next).committed());
                 bench.assertAll(true, 2);
-                ended += 2;
             }
         }
     }
@@ -95,7 +91,6 @@ class TransactionsTest {
                 assertEquals(false, bench.end(transaction).committed());
                 bench.assertAll(false, 1);
                 assertThrows(KafkaException.class, producer::commitTransaction);
-                ended++;
             } finally {
                 producer.close(Duration.ZERO);
             }
@@ -113,7 +108,6 @@ class TransactionsTest {
             producer.commitTransaction();
             assertTrue(bench.end(transaction).committed());
             bench.assertAll(true, 1);
-            ended++;
         }
     }
 
@@ -130,7 +124,6 @@ class TransactionsTest {
             store.start();
             assertTrue(bench.end(committed).committed());
             bench.assertAll(true, 1);
-            ended++;
         }
     }
 }
