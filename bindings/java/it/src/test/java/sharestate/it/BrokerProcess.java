@@ -276,9 +276,11 @@ final class BrokerProcess implements AutoCloseable {
         p.put("share.coordinator.state.topic.min.isr", "1");
         p.put("group.share.persister.class.name", persister.className());
 
-        // Quick group membership, and lock times short enough to be waited for.
+        // Quick group membership, also without those whose broker was killed, and lock times short enough to be waited for.
         p.put("group.share.min.heartbeat.interval.ms", "500");
         p.put("group.share.heartbeat.interval.ms", "500");
+        p.put("group.share.min.session.timeout.ms", "15000");
+        p.put("group.share.session.timeout.ms", "15000");
         p.put("group.share.min.record.lock.duration.ms", "1000");
         p.put(DELIVERY_LIMIT_SETTING, Integer.toString(DELIVERY_LIMIT));
         return p;
