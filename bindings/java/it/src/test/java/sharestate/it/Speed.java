@@ -8,12 +8,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Both persisters side by side in one run, taking turns. Prints figures and asserts nothing about them. Not among the tests
@@ -30,90 +32,159 @@ class Speed {
 
     @Test
     void recordsAcknowledgedASecond() throws Exception {
-        Map<Persisters, BrokerProcess> brokers = new EnumMap<>(Persisters.class);
+        Map<Persisters, BrokerProcess> brokers = brokers();
         try {
-            for (Persisters persister : Persisters.values()) {
-                brokers.put(persister, BrokerProcess.create(persister).jvm(JVM).start());
+            for (BrokerProcess broker : brokers.values()) {
+                fillTopic(broker);
             }
-            for (int turn = 0; turn <= TURNS; turn++) {
-                for (int consumers : CONSUMERS) {
-                    for (Map.Entry<Persisters, BrokerProcess> broker : brokers.entrySet()) {
-                        double rate = acknowledge(broker.getValue(), "t" + turn + "-" + consumers, consumers);
-                        // The first turn warms both up.
-                        System.out.printf("%s consumers=%d persister=%s records/s=%.0f%n",
-                                turn == 0 ? "warm-up" : "turn=" + turn, consumers, broker.getKey(), rate);
+            for (int consumers : CONSUMERS) {
+                Map<Persisters, List<Double>> rates = lists();
+                // The first turn warms both up.
+                for (int turn = 0; turn <= TURNS; turn++) {
+                    for (Persisters persister : Persisters.values()) {
+                        double rate = acknowledge(brokers.get(persister), "g" + turn + "-" + consumers, consumers);
+                        System.out.printf(Locale.ROOT, "%s consumers=%d persister=%s records/s=%.0f%n",
+                                turn == 0 ? "warm-up" : "turn=" + turn, consumers, persister, rate);
+                        if (turn > 0) {
+                            rates.get(persister).add(rate);
+                        }
                     }
                 }
+                conclude("records/s consumers=" + consumers, rates);
             }
         } finally {
-            for (BrokerProcess broker : brokers.values()) {
-                broker.close();
-            }
+            close(brokers);
         }
     }
 
     @Test
     void restartUntilTheFirstDelivery() throws Exception {
-        for (int turn = 1; turn <= TURNS; turn++) {
-            for (Persisters persister : Persisters.values()) {
-                try (BrokerProcess broker = BrokerProcess.create(persister).jvm(JVM).start()) {
-                    fillState(broker);
-                    broker.kill();
+        Map<Persisters, BrokerProcess> brokers = brokers();
+        try {
+            for (BrokerProcess broker : brokers.values()) {
+                fillState(broker);
+                broker.stop();
+            }
+            Map<Persisters, List<Double>> answers = lists();
+            Map<Persisters, List<Double>> deliveries = lists();
+            for (int turn = 0; turn <= TURNS; turn++) {
+                for (Persisters persister : Persisters.values()) {
+                    BrokerProcess broker = brokers.get(persister);
                     long started = System.nanoTime();
                     broker.start();
-                    long answering = System.nanoTime();
+                    double answered = millisSince(started);
                     try (Member member = new Member(broker.bootstrapServers(), "g0", 1, "wide")) {
                         member.hold(1);
+                        double delivered = millisSince(started);
+                        System.out.printf(Locale.ROOT, "turn=%d persister=%s answers-ms=%.0f first-delivery-ms=%.0f%n",
+                                turn, persister, answered, delivered);
+                        if (turn > 0) {
+                            answers.get(persister).add(answered);
+                            deliveries.get(persister).add(delivered);
+                        }
                     }
-                    System.out.printf("turn=%d share-partitions=%d persister=%s restart-ms=%d first-delivery-ms=%d%n", turn,
-                            STATE_PARTITIONS, persister, (answering - started) / 1_000_000,
-                            (System.nanoTime() - started) / 1_000_000);
+                    // One broker at a time has the machine; the first turn starts after a clean stop, the others do not.
+                    broker.kill();
                 }
             }
+            conclude("restart-ms share-partitions=" + STATE_PARTITIONS + " until=answers", answers);
+            conclude("restart-ms share-partitions=" + STATE_PARTITIONS + " until=first-delivery", deliveries);
+        } finally {
+            close(brokers);
         }
     }
 
-    /** Consumers accept everything of a new topic, a request for each poll; answers records a second. */
-    private static double acknowledge(BrokerProcess broker, String topic, int consumers) throws Exception {
+    private static Map<Persisters, BrokerProcess> brokers() throws Exception {
+        Map<Persisters, BrokerProcess> brokers = new EnumMap<>(Persisters.class);
+        try {
+            for (Persisters persister : Persisters.values()) {
+                BrokerProcess broker = BrokerProcess.create(persister);
+                brokers.put(persister, broker);
+                broker.jvm(JVM).start();
+            }
+        } catch (Exception e) {
+            close(brokers);
+            throw e;
+        }
+        return brokers;
+    }
+
+    private static void close(Map<Persisters, BrokerProcess> brokers) throws Exception {
+        for (BrokerProcess broker : brokers.values()) {
+            broker.close();
+        }
+    }
+
+    private static Map<Persisters, List<Double>> lists() {
+        Map<Persisters, List<Double>> lists = new EnumMap<>(Persisters.class);
+        for (Persisters persister : Persisters.values()) {
+            lists.put(persister, new ArrayList<>());
+        }
+        return lists;
+    }
+
+    /** Prints both medians and their ratio. */
+    private static void conclude(String what, Map<Persisters, List<Double>> figures) {
+        double kafka = median(figures.get(Persisters.KAFKA));
+        double ours = median(figures.get(Persisters.SHARESTATE));
+        System.out.printf(Locale.ROOT, "counts: %s kafka=%.0f sharestate=%.0f ratio=%.2f%n", what, kafka, ours, ours / kafka);
+    }
+
+    private static double median(List<Double> figures) {
+        return figures.stream().sorted().toList().get(figures.size() / 2);
+    }
+
+    private static double millisSince(long start) {
+        return (System.nanoTime() - start) / 1e6;
+    }
+
+    private static void fillTopic(BrokerProcess broker) throws Exception {
         try (ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
-            groups.createTopic(topic, PARTITIONS);
-            groups.prepare(topic);
+            groups.createTopic("speed", PARTITIONS);
             for (int partition = 0; partition < PARTITIONS; partition++) {
-                Records.produce(broker.bootstrapServers(), topic, partition, RECORDS / PARTITIONS);
-            }
-            AtomicInteger done = new AtomicInteger();
-            List<Callable<Long>> work = new ArrayList<>();
-            for (int i = 0; i < consumers; i++) {
-                work.add(() -> accept(broker, topic, done));
-            }
-            ExecutorService pool = Executors.newFixedThreadPool(consumers);
-            try {
-                long first = Long.MAX_VALUE;
-                for (Future<Long> worker : pool.invokeAll(work)) {
-                    first = Math.min(first, worker.get());
-                }
-                return done.get() * 1e9 / (System.nanoTime() - first);
-            } finally {
-                pool.shutdownNow();
+                Records.produce(broker.bootstrapServers(), "speed", partition, RECORDS / PARTITIONS);
             }
         }
     }
 
-    /** Answers when the first record came. */
-    private static long accept(BrokerProcess broker, String topic, AtomicInteger done) {
-        long first = Long.MAX_VALUE;
-        try (Member member = new Member(broker.bootstrapServers(), topic, POLL_RECORDS, topic)) {
+    /** The consumers of a new group accept everything, a request for each poll; answers records a second. */
+    private static double acknowledge(BrokerProcess broker, String group, int consumers) throws Exception {
+        try (ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
+            groups.prepare(group);
+        }
+        AtomicInteger done = new AtomicInteger();
+        AtomicLong first = new AtomicLong(Long.MAX_VALUE);
+        AtomicLong last = new AtomicLong(Long.MIN_VALUE);
+        List<Callable<Void>> work = new ArrayList<>();
+        for (int i = 0; i < consumers; i++) {
+            work.add(() -> accept(broker, group, done, first, last));
+        }
+        ExecutorService pool = Executors.newFixedThreadPool(consumers);
+        try {
+            for (Future<Void> worker : pool.invokeAll(work)) {
+                worker.get();
+            }
+            return done.get() * 1e9 / (last.get() - first.get());
+        } finally {
+            pool.shutdownNow();
+        }
+    }
+
+    /** Takes part until all is done; keeps the moments of the first record and of the last acknowledgement. */
+    private static Void accept(BrokerProcess broker, String group, AtomicInteger done, AtomicLong first, AtomicLong last) {
+        try (Member member = new Member(broker.bootstrapServers(), group, POLL_RECORDS, "speed")) {
             while (done.get() < RECORDS) {
                 ConsumerRecords<String, String> records = member.consumer().poll(Duration.ofMillis(100));
                 if (!records.isEmpty()) {
-                    first = Math.min(first, System.nanoTime());
+                    first.accumulateAndGet(System.nanoTime(), Math::min);
                     records.forEach(record -> member.consumer().acknowledge(record, AcknowledgeType.ACCEPT));
                     member.commit();
+                    last.accumulateAndGet(System.nanoTime(), Math::max);
                     done.addAndGet(records.count());
                 }
             }
         }
-        return first;
+        return null;
     }
 
     /** Accepts one record in each partition of a wide topic and leaves one. */
@@ -121,19 +192,11 @@ class Speed {
         try (ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
             groups.createTopic("wide", STATE_PARTITIONS);
             groups.prepare("g0");
-            Records.produceEverywhere(broker.bootstrapServers(), "wide", STATE_PARTITIONS, 2);
+            Records.produceEverywhere(broker.bootstrapServers(), "wide", STATE_PARTITIONS, 1);
             try (Member member = new Member(broker.bootstrapServers(), "g0", 100, "wide")) {
-                int[] accepted = {0};
-                Await.untilBlocking("state in every partition", () -> {
-                    member.consumer().poll(Duration.ofMillis(500)).forEach(record -> {
-                        boolean accept = record.offset() == 0;
-                        accepted[0] += accept ? 1 : 0;
-                        member.consumer().acknowledge(record, accept ? AcknowledgeType.ACCEPT : AcknowledgeType.RELEASE);
-                    });
-                    member.commit();
-                    return accepted[0] >= STATE_PARTITIONS;
-                });
+                member.consume(STATE_PARTITIONS, record -> AcknowledgeType.ACCEPT);
             }
+            Records.produceEverywhere(broker.bootstrapServers(), "wide", STATE_PARTITIONS, 1);
         }
     }
 }
