@@ -89,7 +89,7 @@ nightly: setup seeded models
 		SHARESTATE_ROCKS_CRASHES=200 cargo test --locked $(FEATURES) --test crash -- --nocapture
 	SHARESTATE_DAMAGE=all SHARESTATE_DAMAGE_RANDOM=1000000 cargo test --locked $(FEATURES) --test damage -- --nocapture
 	SHARESTATE_KILLS=200 SHARESTATE_FAULT_ROUNDS=200 SHARESTATE_FAULT_SITES=3000 SHARESTATE_ALLOCATIONS=2000 \
-		SHARESTATE_RACES=1000 cargo test --locked $(FEATURES) --test process -- --nocapture
+		SHARESTATE_RACES=1000 SHARESTATE_SNAPSHOT_FAILURES=200 cargo test --locked $(FEATURES) --test process -- --nocapture
 	for version in 4.2.0 4.3.0; do KAFKA_VERSION=$$version ./bindings/java/it.sh || exit 1; done
 	@./tools/mutants.sh 8
 
