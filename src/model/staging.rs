@@ -3,7 +3,7 @@
 //!
 //! Knows nothing of epochs and fences.
 
-use super::batch::{Span, is_offset_range, overlapping, uncovered};
+use super::batch::{is_offset_range, overlapping, uncovered};
 use super::partition::ack_fits;
 use super::{AckRange, DeliveryState, Partition, PendingAck};
 
@@ -12,15 +12,6 @@ use super::{AckRange, DeliveryState, Partition, PendingAck};
 pub(super) struct Conflict {
     pub(super) offset: i64,
     pub(super) reason: &'static str,
-}
-
-impl Span for AckRange {
-    fn first(&self) -> i64 {
-        self.first_offset
-    }
-    fn last(&self) -> i64 {
-        self.last_offset
-    }
 }
 
 impl AckRange {

@@ -2,6 +2,7 @@
 //! them: taking any rule away makes a test fail. The order of the rows is proven by ladders: a
 //! command that violates every row is repaired row by row, and each time the next row answers.
 
+mod bounds;
 mod import;
 mod marker;
 mod operators;

@@ -1,7 +1,7 @@
 //! Stage: semantics section 4.3.
 
 use super::*;
-use sharestate::limits::{BATCHES_PER_CALL_MAX, ID_BYTES_MAX, KEYS_PER_PRODUCER_MAX};
+use sharestate::limits::{BATCHES_PER_CALL_MAX, ID_BYTES_MAX};
 use sharestate::model::OpenEpoch;
 
 fn range(first_offset: i64, last_offset: i64) -> AckRange {
@@ -432,58 +432,20 @@ fn a_later_epoch_supersedes_the_open_ones_and_the_first_such_epoch_stays() {
 }
 
 #[test]
+fn an_epoch_that_stages_behind_the_marker_of_the_one_before_is_not_orphaned() {
+    let mut store = Store::new();
+    store.logs(stage([accept(1, 1)]));
+    store.logs(marker(1, Commit));
+    store.logs(at(1, stage([accept(2, 2)])));
+    assert_eq!(store.last_completed(), Some((1, Commit)));
+    assert!(!store.producer().orphaned(1));
+}
+
+#[test]
 fn an_open_epoch_below_a_completed_marker_is_orphaned_too() {
     let mut store = Store::new();
     store.logs(at(1, stage([accept(1, 1)])));
     assert!(!store.producer().orphaned(1));
     store.logs(marker(4, Commit));
     assert!(store.producer().orphaned(1));
-}
-
-#[test]
-fn a_row_takes_pending_ranges_up_to_its_bound() {
-    let mut store = Store::new();
-    let ack = |i: i64| accept(2 * i, 2 * i);
-    store.logs(stage((0..65_536).map(ack).collect::<Vec<_>>()));
-    let rejection = store.refuses(stage([ack(70_000)]), Some(-1));
-    assert!(matches!(rejection, Rejection::TooLarge { found: 131_074, bound: 131_072, .. }));
-    // A repeat stages nothing new, so it is a success still.
-    store.is_quiet(stage([ack(5)]));
-    assert_eq!(resolved(store.logs(marker(1, Commit))).len(), 65_536);
-    store.logs(at(1, stage([ack(70_000)])));
-}
-
-#[test]
-fn a_row_takes_ids_of_stage_calls_up_to_its_bound() {
-    let mut store = Store::new();
-    let long = |i: i64| {
-        let stage = stage([accept(2 * i, 2 * i)]);
-        Stage { transactional_id: "t".repeat(32_767), member_id: "m".repeat(32_767), ..stage }
-    };
-    let calls = 8 * 1_024 * 1_024 / 65_534;
-    (0..calls).for_each(|i| drop(store.logs(long(i))));
-    let rejection = store.refuses(long(calls), Some(-1));
-    assert!(matches!(rejection, Rejection::TooLarge { bound: 8_388_608, .. }));
-    store.is_quiet(long(5));
-    store.logs(stage([accept(70_000, 70_000)]));
-}
-
-#[test]
-fn a_producer_epoch_takes_share_partitions_up_to_its_bound() {
-    let mut store = Store::new();
-    store.logs(stage([accept(5, 5)]));
-    let producer = store.state.producers.get_mut(&PID).expect("there");
-    let open = std::sync::Arc::make_mut(producer).open.get_mut(&0).expect("open");
-    open.keys.extend((2..=KEYS_PER_PRODUCER_MAX as i32).map(key));
-    assert_eq!(open.keys.len(), KEYS_PER_PRODUCER_MAX);
-    let decide = |key| {
-        let command = Stage { key, ..stage([accept(6, 6)]) }.into();
-        decide(&store.state, &command, 0, &store.options)
-    };
-    assert!(decide(key(0)).answer.is_ok(), "it holds this one already");
-    let mut other = store.clone();
-    other.state.partitions.insert(key(1), other.state.partitions[&key(0)].clone());
-    let command = Stage { key: key(1), ..stage([accept(6, 6)]) }.into();
-    let rejection = sharestate::model::decide(&other.state, &command, 0, &other.options).answer;
-    assert!(matches!(rejection, Err(Rejection::TooLarge { found: 65_537, bound: 65_536, .. })));
 }

@@ -1,7 +1,7 @@
 //! Write: semantics section 2.
 
 use super::*;
-use sharestate::limits::{BATCHES_PER_CALL_MAX, ROW_WEIGHT_MAX};
+use sharestate::limits::BATCHES_PER_CALL_MAX;
 
 /// Acks of records delivered twice are pending at 10..=19.
 fn store_with_pending() -> Store {
@@ -287,30 +287,4 @@ fn the_largest_count_sent_for_an_offset_decides_between_stale_and_refused() {
     let mut store = store_with_pending();
     store.logs(write([batch(12, 12, 4, 1), batch(12, 12, 0, 0)]));
     store.refuses(write([batch(12, 12, 4, 1), batch(12, 12, 0, 2)]), INVALID_RECORD_STATE);
-}
-
-#[test]
-fn a_row_grows_to_its_bound_and_shrinks_from_beyond_it() {
-    let mut store = Store::new();
-    let row = store.row().clone();
-    let single = |i: usize| batch(2 * i as i64 + 1, 2 * i as i64 + 1, 0, 1);
-    let full = Partition { batches: (0..ROW_WEIGHT_MAX).map(single).collect(), ..row };
-    let command = Command::Import { key: key(0), partition: Box::new(full), replace: true };
-    store.logs(command);
-    assert_eq!(store.row().weight(), ROW_WEIGHT_MAX);
-
-    let rejection = store.refuses(write([single(ROW_WEIGHT_MAX)]), Some(-1));
-    let found = ROW_WEIGHT_MAX + 1;
-    assert!(matches!(rejection, Rejection::TooLarge { found: f, .. } if f == found));
-    // No heavier than before, then lighter.
-    store.logs(Write { start_offset: 2, ..write([single(ROW_WEIGHT_MAX)]) });
-    store.logs(write([batch(3, 99, 0, 1)]));
-    assert!(store.row().weight() < ROW_WEIGHT_MAX);
-
-    // Rows of an older, wider bound may be heavier: they may stay so.
-    let row = store.state.partitions.get_mut(&key(0)).expect("there");
-    let heavy = (0..ROW_WEIGHT_MAX + 9).map(single).collect();
-    std::sync::Arc::make_mut(row).batches = heavy;
-    store.logs(write([batch(3, 3, 2, 1)]));
-    store.refuses(write([batch(2, 2, 2, 1), batch(6, 6, 2, 1)]), Some(-1));
 }
