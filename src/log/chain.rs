@@ -116,3 +116,52 @@ impl Vouchers {
         Some(Unproven { segment: segment.clone(), from, to })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{decode_frame, encode_frame};
+    use super::super::{Batch, SegmentHeader, SegmentId};
+    use super::*;
+
+    /// Bytes of each frame.
+    const FRAME: u64 = 8 << 10;
+
+    fn segment() -> KnownSegment {
+        let id = SegmentId { uuid: uuid::Uuid::from_u128(1), first_lsn: 1 };
+        let header = SegmentHeader { id, segment_bytes: 1 << 20, incarnation: 1 };
+        KnownSegment { path: "/wal/1".into(), header, file_bytes: 1 << 20 }
+    }
+
+    /// Takes a frame of one entry.
+    fn take(vouchers: &mut Vouchers, segment: &KnownSegment, lsn: Lsn) {
+        let mut batch = Batch::new(lsn);
+        batch.push(1, 1, &vec![7; FRAME as usize - 64]);
+        let fields = FrameFields {
+            kind: FrameKind::Data,
+            relaxed: true,
+            first_lsn: lsn,
+            entry_count: 1,
+            prev_checksum: 0,
+            durable_mark: 0,
+            incarnation: 1,
+        };
+        let (mut bytes, offset) = (Vec::new(), (lsn - 1) * FRAME);
+        let id = &segment.header.id;
+        encode_frame(&mut bytes, id, offset, &fields, batch.payload());
+        vouchers.take(offset, &decode_frame(id, &bytes, offset).expect("a frame"));
+        assert_eq!(bytes.len() as u64, FRAME);
+    }
+
+    #[test]
+    fn frames_are_kept_in_groups_and_a_group_is_vouched_for_as_a_whole() {
+        let segment = segment();
+        let mut vouchers = Vouchers::new(0);
+        (1..=24).for_each(|lsn| take(&mut vouchers, &segment, lsn));
+        assert_eq!(vouchers.groups, [(0, 8), (GROUP_BYTES, 16), (2 * GROUP_BYTES, 24)]);
+        for (vouched, from) in [(7, 0), (8, GROUP_BYTES), (16, 2 * GROUP_BYTES), (24, 23 * FRAME)] {
+            vouchers.vouch(vouched);
+            let unproven = vouchers.unproven(&segment).expect("frames");
+            assert_eq!((unproven.from, unproven.to), (from, 24 * FRAME), "up to {vouched}");
+        }
+    }
+}

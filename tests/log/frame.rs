@@ -130,6 +130,22 @@ fn a_header_that_no_writer_makes_is_refused_although_its_checksum_matches() {
 }
 
 #[test]
+fn a_frame_whose_lsns_are_zero_or_past_the_last_one_is_refused_for_them() {
+    let (_, good, frames) = sample();
+    let (at, _) = frames[1];
+    for first_lsn in [0, u64::MAX] {
+        let mut bytes = good.clone();
+        bytes[at + 16..at + 24].copy_from_slice(&first_lsn.to_le_bytes());
+        reseal(&mut bytes, 1, at);
+        let error = decode(&bytes, at).expect_err("impossible");
+        assert!(
+            matches!(error, FrameError::Field { field: "first LSN", found } if found == first_lsn),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_frame_verifies_at_its_place_only() {
     let (_, good, frames) = sample();
     for (at, end) in frames {

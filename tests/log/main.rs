@@ -9,6 +9,7 @@ mod faults;
 mod frame;
 mod golden;
 mod live;
+mod report;
 mod support;
 mod tail;
 mod write_read;

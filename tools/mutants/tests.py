@@ -58,7 +58,7 @@ IDLE_SECONDS = 60
 LOOKS = 4
 IDLE_CPU_SECONDS = 0.05
 # More than a line takes without a mutant, by far.
-CPU_SECONDS_MIN = 20
+CPU_SECONDS_MIN = 5
 CPU_FACTOR = 10
 FAILED = re.compile(rb"^test (.*) \.\.\. FAILED$")
 
