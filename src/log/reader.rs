@@ -154,3 +154,24 @@ fn is_zero(bytes: &[u8]) -> bool {
     blocks.iter().all(|block| block.iter().fold(0, |all, byte| all | byte) == 0)
         && rest.iter().all(|byte| *byte == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_bytes_do_not_cancel_out_to_zeros() {
+        for length in [0, 1, 63, 64, 65, 200] {
+            let mut bytes = vec![0; length];
+            assert!(is_zero(&bytes));
+            for at in 0..length {
+                bytes[at] = 0x41;
+                assert!(!is_zero(&bytes), "{length} bytes, byte {at}");
+                let other = (at + 1) % length;
+                bytes[other] = 0x41;
+                assert!(!is_zero(&bytes), "{length} bytes, bytes {at} and {other}");
+                (bytes[at], bytes[other]) = (0, 0);
+            }
+        }
+    }
+}

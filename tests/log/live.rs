@@ -138,16 +138,20 @@ impl FsFile for EarlyFile {
 fn a_hole_that_a_second_look_does_not_find_is_no_damage() {
     let temp = tempfile::tempdir().expect("a directory");
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
-    let dir = temp.path().join("wal");
-    // Larger than what is read at once, so that the frames behind the hole are read later.
-    let large = LogOptions { segment_bytes: 1 << 20, ..options(false) };
-    let mut log = create(fs.clone(), &dir, identity(1), large).expect("a new log");
-    while log.log_bytes() < 400_000 {
-        append_synced(&mut log, 20).expect("written");
-    }
-    for hidden in [500..3000, 100_000..260_000, 255_000..262_144] {
-        let early: Arc<dyn Fs> = Arc::new(Early { hidden: hidden.clone() });
-        let (lsns, _) = read_in(&early, &dir, 0, Scope::Tail).expect("whole");
-        assert_eq!(lsns.last(), Some(&log.written_lsn()), "{hidden:?}");
+    // Smaller and larger than what is read at once: the frames behind the hole are read with it, or
+    // later.
+    let hidden = [500..3000, 100_000..260_000, 255_000..262_144];
+    for (segment_bytes, holes) in [(128 << 10, &hidden[..1]), (1 << 20, &hidden[..])] {
+        let dir = temp.path().join(segment_bytes.to_string());
+        let options = LogOptions { segment_bytes, ..options(false) };
+        let mut log = create(fs.clone(), &dir, identity(1), options).expect("a new log");
+        while log.log_bytes() < segment_bytes * 2 / 5 {
+            append_synced(&mut log, 20).expect("written");
+        }
+        for hidden in holes {
+            let early: Arc<dyn Fs> = Arc::new(Early { hidden: hidden.clone() });
+            let (lsns, _) = read_in(&early, &dir, 0, Scope::Tail).expect("whole");
+            assert_eq!(lsns.last(), Some(&log.written_lsn()), "{hidden:?}");
+        }
     }
 }

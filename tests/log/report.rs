@@ -57,6 +57,25 @@ fn rot_is_reported_with_the_check_that_failed_and_the_whole_frame_behind_it() {
 }
 
 #[test]
+fn of_several_whole_frames_behind_the_first_is_reported() {
+    let (sim, fs, mut log) = start(true);
+    append_synced(&mut log, 2).expect("written");
+    (0..4).for_each(|_| append(&mut log, 2).expect("written"));
+    let mut bytes = sim.content(&segment(1)).expect("the segment");
+    let frames = frames(&bytes);
+    bytes[frames[1].0 + 60] ^= 1;
+    sim.set_content(&segment(1), &bytes);
+    // The snapshot vouches for the frame, and those behind it for nothing.
+    match read(&fs, 4, Scope::All).expect_err("damaged") {
+        LogError::Corrupt { row: "@pay1", found, .. } => {
+            let expected = format!("; a whole frame follows at byte {}", frames[2].0);
+            assert!(found.ends_with(&expected), "{found}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
 fn a_frame_that_is_gone_is_reported_as_zeros_or_as_missing_bytes() {
     let (sim, fs, firsts) = three_segments();
     let seal = frames(&sim.content(&segment(firsts[0])).expect("the segment")).pop().expect("seal");

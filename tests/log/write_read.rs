@@ -79,6 +79,28 @@ fn a_segment_prepared_in_the_background_is_taken_at_rollover() {
 }
 
 #[test]
+fn a_segment_is_prepared_in_the_background_and_not_on_after_the_log_is_dropped() {
+    let (temp, fs) = real();
+    let dir = temp.path().join("wal");
+    let segment_bytes = 16 << 20;
+    let background = LogOptions { prepare: Prepare::Background, segment_bytes, ..options(false) };
+    let mut log = create(fs.clone(), &dir, identity(1), background).expect("a new log");
+    let body = vec![7; 1 << 20];
+    while log.log_bytes() < segment_bytes / 2 {
+        let mut batch = Batch::new(log.next_lsn());
+        batch.push(1, 1, &body);
+        log.append(&batch).expect("written");
+    }
+    let begun = std::time::Instant::now();
+    while !dir.join("prepared.tmp").exists() {
+        assert!(begun.elapsed().as_secs() < 60, "nobody prepares a segment");
+        std::thread::yield_now();
+    }
+    drop(log);
+    assert_eq!(Arc::strong_count(&fs), 1, "nobody uses the files any more");
+}
+
+#[test]
 fn the_largest_entry_fits_and_a_larger_batch_is_refused_without_harm() {
     let (temp, fs) = real();
     let dir = temp.path().join("wal");
