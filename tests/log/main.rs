@@ -10,6 +10,7 @@ mod frame;
 mod golden;
 mod live;
 mod report;
+mod salvage;
 mod support;
 mod tail;
 mod write_read;

@@ -18,19 +18,19 @@ fn three_segments() -> (SimFs, Arc<dyn Fs>, Vec<Lsn>) {
     (sim, fs, firsts)
 }
 
-/// Changes a segment; offset, expected and found of the refusal.
+/// Changes a segment; offset, LSN, expected and found of the refusal.
 #[track_caller]
 fn refusal(
     sim: &SimFs,
     first_lsn: Lsn,
     change: impl FnOnce(&mut Vec<u8>),
-) -> (u64, String, String) {
+) -> (u64, Lsn, String, String) {
     let sim = sim.restart();
     let mut bytes = sim.content(&segment(first_lsn)).expect("the segment");
     change(&mut bytes);
     sim.set_content(&segment(first_lsn), &bytes);
     match read(&shared(&sim), 0, Scope::Tail).expect_err("damaged") {
-        LogError::Corrupt { offset, expected, found, .. } => (offset, expected, found),
+        LogError::Corrupt { offset, lsn, expected, found, .. } => (offset, lsn, expected, found),
         other => panic!("{other}"),
     }
 }
@@ -40,8 +40,9 @@ fn rot_is_reported_with_the_check_that_failed_and_the_whole_frame_behind_it() {
     let (sim, fs, firsts) = three_segments();
     let frames = frames(&sim.content(&segment(firsts[2])).expect("the segment"));
     let first = frames[0].0;
-    let (offset, expected, found) = refusal(&sim, firsts[2], |bytes| bytes[first + 60] ^= 1);
-    assert_eq!(offset, first as u64);
+    let (offset, lsn, expected, found) =
+        refusal(&sim, firsts[2], |bytes| bytes[first + 60] ^= 1);
+    assert_eq!((offset, lsn), (first as u64, firsts[2]));
     assert_eq!(expected, format!("the frame of LSN {}", firsts[2]));
     assert!(found.starts_with("payload checksum "), "{found}");
     let used = frames.last().expect("frames").1 - first;
@@ -79,13 +80,13 @@ fn of_several_whole_frames_behind_the_first_is_reported() {
 fn a_frame_that_is_gone_is_reported_as_zeros_or_as_missing_bytes() {
     let (sim, fs, firsts) = three_segments();
     let seal = frames(&sim.content(&segment(firsts[0])).expect("the segment")).pop().expect("seal");
-    let (offset, _, found) = refusal(&sim, firsts[0], |bytes| bytes[seal.0..].fill(0));
+    let (offset, _, _, found) = refusal(&sim, firsts[0], |bytes| bytes[seal.0..].fill(0));
     assert_eq!((offset, &*found), (seal.0 as u64, "zeros to the end of the segment"));
-    let (offset, _, found) = refusal(&sim, firsts[0], |bytes| bytes.truncate(seal.0));
+    let (offset, _, _, found) = refusal(&sim, firsts[0], |bytes| bytes.truncate(seal.0));
     let missing = SEGMENT_BYTES as usize - seal.0;
     assert_eq!(offset, seal.0 as u64);
     assert!(found.ends_with(&format!("; a file {missing} bytes too short")), "{found}");
-    let (_, _, found) = refusal(&sim, firsts[0], |bytes| bytes.truncate(seal.1 - 9));
+    let (_, _, _, found) = refusal(&sim, firsts[0], |bytes| bytes.truncate(seal.1 - 9));
     let expected = format!(" bytes, and a file {} bytes too short", missing - 47);
     assert!(found.ends_with(&expected), "{found} {expected}");
     drop(fs);
@@ -96,8 +97,8 @@ fn bytes_behind_a_seal_are_refused() {
     let (sim, fs, firsts) = three_segments();
     let seal = frames(&sim.content(&segment(firsts[0])).expect("the segment")).pop().expect("seal");
     for at in [seal.1, SEGMENT_BYTES as usize - 1] {
-        let (offset, expected, found) = refusal(&sim, firsts[0], |bytes| bytes[at] = 1);
-        assert_eq!(offset, seal.1 as u64);
+        let (offset, lsn, expected, found) = refusal(&sim, firsts[0], |bytes| bytes[at] = 1);
+        assert_eq!((offset, lsn), (seal.1 as u64, firsts[1]));
         assert_eq!(expected, format!("zeros behind the seal to byte {SEGMENT_BYTES}"));
         let used = at + 1 - seal.1;
         assert_eq!(found, format!("{used} bytes up to the last that is not zero"));
@@ -109,7 +110,7 @@ fn bytes_behind_a_seal_are_refused() {
 fn a_file_too_short_for_a_header_is_reported_with_its_length() {
     let (sim, fs, firsts) = three_segments();
     for length in [0, 63] {
-        let (offset, expected, found) = refusal(&sim, firsts[1], |bytes| bytes.truncate(length));
+        let (offset, _, expected, found) = refusal(&sim, firsts[1], |bytes| bytes.truncate(length));
         assert_eq!((offset, &*expected), (0, "a segment header of 64 bytes"));
         assert_eq!(found, format!("{length} bytes"));
     }
@@ -129,7 +130,7 @@ fn a_segment_header_that_no_writer_makes_is_refused_although_its_checksum_matche
     ];
     for (at, value, field) in fields {
         let width = if matches!(at, 32 | 40) { 8 } else { 4 };
-        let (offset, expected, found) = refusal(&sim, firsts[1], |bytes| {
+        let (offset, _, expected, found) = refusal(&sim, firsts[1], |bytes| {
             bytes[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
             let checksum = crc32fast::hash(&bytes[..60]);
             bytes[60..64].copy_from_slice(&checksum.to_le_bytes());
