@@ -1,12 +1,14 @@
 //! Reading beside a running writer, with the operating system's files.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::support::*;
-use sharestate::fsio::{DirEntry, Fs, FsError, FsFile, LockError, LockGuard, OpenMode, RealFs};
+use sharestate::fsio::{
+    DirEntry, Fs, FsError, FsFile, LockError, LockGuard, Mapped, OpenMode, RealFs,
+};
 use sharestate::log::{LogError, LogOptions, LogWriter, Prepare, Scope, create, purge};
 
 fn assert_send<T: Send + Sync>() {}
@@ -58,10 +60,17 @@ fn a_scan_beside_a_writer_that_rolls_over_and_purges_never_calls_it_damaged() {
 }
 
 /// The operating system's files, of which the first read at each opening shows zeros in some place:
-/// what a reader sees that was faster than the writer.
+/// what a reader sees that was faster than the writer. Notes which files are mapped.
 #[derive(Debug)]
 struct Early {
     hidden: std::ops::Range<u64>,
+    mapped: Mutex<Vec<PathBuf>>,
+}
+
+impl Early {
+    fn new(hidden: std::ops::Range<u64>) -> Self {
+        Self { hidden, mapped: Mutex::default() }
+    }
 }
 
 #[derive(Debug)]
@@ -96,6 +105,10 @@ impl Fs for Early {
     }
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>, LockError> {
         RealFs.lock(path)
+    }
+    fn map(&self, path: &Path) -> Result<Option<Mapped>, FsError> {
+        self.mapped.lock().expect("no panic").push(path.to_owned());
+        RealFs.map(path)
     }
 }
 
@@ -149,9 +162,32 @@ fn a_hole_that_a_second_look_does_not_find_is_no_damage() {
             append_synced(&mut log, 20).expect("written");
         }
         for hidden in holes {
-            let early: Arc<dyn Fs> = Arc::new(Early { hidden: hidden.clone() });
+            let early: Arc<dyn Fs> = Arc::new(Early::new(hidden.clone()));
             let (lsns, _) = read_in(&early, &dir, 0, Scope::Tail).expect("whole");
             assert_eq!(lsns.last(), Some(&log.written_lsn()), "{hidden:?}");
         }
     }
+}
+
+/// Rot below a map is a signal and not an error, and so is a file that another process cuts short.
+#[test]
+fn only_segments_that_nobody_writes_any_more_are_mapped_and_only_to_read_all() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let dir = temp.path().join("wal");
+    let early = Arc::new(Early::new(0..0));
+    let fs: Arc<dyn Fs> = Arc::clone(&early) as Arc<dyn Fs>;
+    let mut log = create(fs.clone(), &dir, identity(1), options(false)).expect("a new log");
+    while log.segments().list().len() < 4 {
+        append_synced(&mut log, 3).expect("written");
+    }
+    // The last one holds a frame, so that the seal before it is synced.
+    append_synced(&mut log, 3).expect("written");
+    let mapped = |scope| {
+        let (lsns, _) = read_in(&fs, &dir, 0, scope).expect("whole");
+        assert_eq!(lsns.len() as u64, log.written_lsn());
+        std::mem::take(&mut *early.mapped.lock().expect("no panic"))
+    };
+    let paths: Vec<_> = log.segments().list().into_iter().map(|segment| segment.path).collect();
+    assert_eq!(mapped(Scope::All), paths[..3]);
+    assert_eq!(mapped(Scope::Tail), [] as [PathBuf; 0]);
 }

@@ -40,8 +40,7 @@ fn rot_is_reported_with_the_check_that_failed_and_the_whole_frame_behind_it() {
     let (sim, fs, firsts) = three_segments();
     let frames = frames(&sim.content(&segment(firsts[2])).expect("the segment"));
     let first = frames[0].0;
-    let (offset, lsn, expected, found) =
-        refusal(&sim, firsts[2], |bytes| bytes[first + 60] ^= 1);
+    let (offset, lsn, expected, found) = refusal(&sim, firsts[2], |bytes| bytes[first + 60] ^= 1);
     assert_eq!((offset, lsn), (first as u64, firsts[2]));
     assert_eq!(expected, format!("the frame of LSN {}", firsts[2]));
     assert!(found.starts_with("payload checksum "), "{found}");
