@@ -161,3 +161,42 @@ pub(super) fn batches_to_v1(batches: &[StateBatch]) -> Result<Vec<BatchV1>, Code
 pub(super) fn batches_from_v1(batches: Vec<BatchV1>) -> Result<Vec<StateBatch>, CodecError> {
     batches.into_iter().map(StateBatch::try_from).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_type_and_outcome_has_its_byte_and_no_other_byte_has_a_meaning() {
+        let states = [
+            (0, DeliveryState::AVAILABLE),
+            (2, DeliveryState::ACKNOWLEDGED),
+            (3, DeliveryState::ARCHIVING),
+            (4, DeliveryState::ARCHIVED),
+        ];
+        let types = [(0, AckType::Gap), (1, AckType::Accept), (3, AckType::Reject)];
+        let outcomes = [(0, Outcome::Abort), (1, Outcome::Commit)];
+        for byte in 0..=u8::MAX {
+            let state = states.iter().find(|(of, _)| *of == byte).map(|(_, state)| *state);
+            assert_eq!(state_from_byte(byte).ok(), state);
+            let ack_type = types.iter().find(|(of, _)| *of == byte).map(|(_, ack_type)| *ack_type);
+            assert_eq!(ack_type_from_byte(byte).ok(), ack_type);
+            let outcome = outcomes.iter().find(|(of, _)| *of == byte).map(|(_, outcome)| *outcome);
+            assert_eq!(outcome_from_byte(byte).ok(), outcome);
+        }
+        for (byte, state) in states {
+            assert_eq!(state_to_byte(state).ok(), Some(byte));
+        }
+        for state in [-1, 1, 5, 6, i8::MIN, i8::MAX].map(DeliveryState) {
+            assert!(state_to_byte(state).is_err(), "{state:?} is stored by nobody");
+        }
+        for (byte, ack_type) in
+            types.into_iter().chain([(2, AckType::Release), (4, AckType::Renew)])
+        {
+            assert_eq!(ack_type_to_byte(ack_type), byte);
+        }
+        for (byte, outcome) in outcomes {
+            assert_eq!(outcome_to_byte(outcome), byte);
+        }
+    }
+}

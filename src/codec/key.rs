@@ -124,6 +124,18 @@ mod tests {
     }
 
     #[test]
+    fn a_groups_prefix_begins_its_own_row_keys_and_no_others() {
+        let groups = ["a", "a\0", "a\0b", "ab", "b", "\0"];
+        for group in groups {
+            let prefix = encode_group_prefix(group);
+            for other in groups {
+                let row = encode_partition_key(&key(other, 1, 0));
+                assert_eq!(row.starts_with(&prefix), other == group, "{group:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
     fn producer_rows_round_trip_and_share_the_producers_prefix() {
         let row = encode_producer_key(77, 32_766, &key("g\0:x", 5, i32::MAX));
         assert!(row.starts_with(&encode_producer_id(77)));
