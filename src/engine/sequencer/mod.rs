@@ -273,9 +273,8 @@ impl Sequencer {
     /// Vouches for the last frame, so that rot in it is not mistaken for a torn tail.
     fn mark(&mut self) {
         self.mark_due = None;
-        let synced = self.options.sync == SyncPolicy::Always || self.written == self.durable;
-        if !synced || !self.open.is_empty() {
-            return;
+        if self.written > self.durable {
+            return; // under a policy that leaves the sync for later
         }
         if let Some(mut log) = self.log.take() {
             match log.mark() {
@@ -323,15 +322,18 @@ impl Sequencer {
     }
 
     fn finished(&self) -> bool {
-        self.closing.is_some()
-            && self.backlog.is_empty()
+        let finished = self.closing.is_some()
             && !self.in_flight
-            && !matches!(self.checkpoint, Checkpoint::Taken(_) | Checkpoint::Running)
-            && (self.is_poisoned()
-                || (self.close_result.is_some()
-                    && self.open.is_empty()
-                    && self.ready.is_empty()
-                    && self.durable == self.written))
+            && matches!(self.checkpoint, Checkpoint::Idle)
+            && (self.is_poisoned() || self.close_result.is_some());
+        // A closing store takes and writes all that waits before it looks here.
+        debug_assert!(!finished || self.backlog.is_empty(), "commands wait");
+        debug_assert!(!finished || self.is_poisoned() || self.is_durable(), "entries wait");
+        finished
+    }
+
+    fn is_durable(&self) -> bool {
+        self.open.is_empty() && self.ready.is_empty() && self.durable == self.written
     }
 
     fn stop(mut self) {
