@@ -3,6 +3,7 @@
 #![cfg(feature = "testing")]
 
 mod checkpoint;
+mod due;
 mod open;
 mod rows;
 #[path = "../support/mod.rs"]
