@@ -54,6 +54,21 @@ fn every_changed_row_is_in_the_snapshot_and_no_deleted_one() {
     assert_eq!(error.kafka_code(), Some(74), "{error}");
 }
 
+#[test]
+fn rows_that_are_not_cached_are_read_as_the_newest_checkpoint_wrote_them() {
+    let mut disk = Disk::empty();
+    disk.options.cache_bytes = 0;
+    drop(started(&disk));
+    let store = disk.open();
+    for offset in [1, 3, 5] {
+        put(&store, 0, offset);
+        store.blocking().checkpoint().expect("checkpoint");
+        put(&store, 1, offset); // and what the cache held is given up
+        let row = store.blocking().read(&key("g", 0), 0).expect("read").partition;
+        assert_eq!(row.batches.last().map(|batch| batch.last_offset), Some(offset));
+    }
+}
+
 fn put_at_epoch_two(store: &sharestate::ShareStore) {
     let mut write = write(&[batch(3, 3, 2, 1)]);
     write.state_epoch = 2;

@@ -5,6 +5,7 @@
 mod checkpoint;
 mod due;
 mod open;
+mod residency;
 mod rows;
 #[path = "../support/mod.rs"]
 mod support;

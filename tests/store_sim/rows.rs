@@ -91,8 +91,9 @@ impl RowOpener for WatchedRows {
         Ok(Box::new(self.clone()))
     }
 
-    fn look(&self, path: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
-        self.open(path)
+    /// As RocksDB's, it shows the rows of this moment, whatever is written later.
+    fn look(&self, _: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        Ok(Box::new(self.rows.fork()))
     }
 }
 
