@@ -56,7 +56,7 @@ ENVIRONMENT = {
 }
 MEMORY_BYTES = 4 << 30
 # No test waits that long without doing anything.
-IDLE_SECONDS = 20
+IDLE_SECONDS = 8
 LOOKS = 4
 # More than a line takes without a mutant, by far.
 CPU_SECONDS_MIN = 5
