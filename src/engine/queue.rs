@@ -111,10 +111,32 @@ mod tests {
         for item in 0..5 {
             queue.push(item).expect("open");
         }
+        assert!(!queue.is_empty());
         let mut taken = VecDeque::new();
         queue.take(&mut taken, None);
         assert_eq!(taken, [0, 1, 2, 3, 4]);
         assert!(queue.is_empty());
+        assert!(!queue.try_take(&mut VecDeque::new()));
+        queue.push(5).expect("open");
+        let mut taken = VecDeque::new();
+        assert!(queue.try_take(&mut taken));
+        assert_eq!(taken, [5]);
+    }
+
+    #[test]
+    fn a_taker_waits_until_something_comes_and_no_longer() {
+        for deadline in [None, Instant::now().checked_add(Duration::from_secs(3_600))] {
+            let queue = Arc::new(Queue::new());
+            let sender = Arc::clone(&queue);
+            let late = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                sender.push(1).expect("open");
+            });
+            let mut taken = VecDeque::new();
+            queue.take(&mut taken, deadline);
+            assert_eq!(taken, [1], "it came back with nothing");
+            late.join().expect("sender");
+        }
     }
 
     #[test]
@@ -156,7 +178,9 @@ mod tests {
     fn a_deadline_ends_the_wait() {
         let queue = Queue::<u8>::new();
         let mut taken = VecDeque::new();
-        queue.take(&mut taken, Some(Instant::now() + Duration::from_millis(5)));
+        let deadline = Instant::now() + Duration::from_millis(5);
+        queue.take(&mut taken, Some(deadline));
         assert!(taken.is_empty());
+        assert!(Instant::now() >= deadline, "it did not wait");
     }
 }

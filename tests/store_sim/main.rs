@@ -3,6 +3,7 @@
 #![cfg(feature = "testing")]
 
 mod checkpoint;
+mod directory;
 mod due;
 mod open;
 mod residency;

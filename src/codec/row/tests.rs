@@ -68,6 +68,21 @@ fn a_partition_row_has_one_form_only() {
 }
 
 #[test]
+fn a_row_of_another_version_is_newer_or_damaged() {
+    let whole = row(&[3], &[0]);
+    for (version, newer) in [(0, false), (1, true), (2, true), (255, true)] {
+        let mut bytes = whole.clone();
+        bytes[0] = version;
+        match decode_partition(&bytes) {
+            Ok(_) => assert_eq!(version, ROW_VERSION),
+            Err(CodecError::NewerRow { version: found }) => assert!(newer && found == version),
+            Err(error) => assert!(!newer, "version {version}: {error}"),
+        }
+    }
+    assert!(matches!(decode_partition(&[]), Err(CodecError::Body(_))));
+}
+
+#[test]
 fn a_producer_row_has_its_open_epochs_in_order_once() {
     let row = |epochs: &[i16]| {
         let open = epochs.iter().map(|epoch| OpenEpochV1 {
