@@ -5,9 +5,11 @@
 mod checkpoint;
 mod directory;
 mod due;
+mod limits;
 mod open;
 mod residency;
 mod rows;
+mod snapshot;
 #[path = "../support/mod.rs"]
 mod support;
 

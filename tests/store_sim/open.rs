@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use sharestate::OpenError;
+use sharestate::fsio::Fs;
+use sharestate::fsio::sim::PageModel;
+use sharestate::{Create, OpenError};
 
 use super::support::key;
 use super::{Disk, ROOT, everything, put};
@@ -54,6 +56,73 @@ fn every_opening_raises_the_incarnation_durably_also_when_it_writes_nothing() {
         let store = disk.open();
         assert_eq!(store.recovery().incarnation, expected);
         drop(store);
-        disk = disk.power_cut(sharestate::fsio::sim::PageModel::UnsyncedLost);
+        disk = disk.power_cut(PageModel::UnsyncedLost);
     }
+}
+
+/// RocksDB writes when it is opened, so a full disk can fail it.
+#[test]
+fn the_reserve_is_given_up_to_open_the_snapshot_and_not_for_a_damaged_one() {
+    let reserve = Path::new(ROOT).join("RESERVE");
+    for (failing, corrupt, reserved, opens, left) in [
+        (1, false, true, true, true),
+        (2, false, true, false, false),
+        (1, true, true, false, true),
+        (1, false, false, false, false),
+    ] {
+        let mut disk = Disk::empty();
+        disk.options.reserve_bytes = if reserved { 4_096 } else { 0 };
+        drop(disk.open());
+        assert_eq!(disk.fs.exists(&reserve).expect("answer"), reserved);
+        disk.control.fail_opens(failing, corrupt);
+        let opened = disk.try_open();
+        let what = format!("{failing} {corrupt} {reserved}: {opened:?}");
+        assert_eq!(opened.is_ok(), opens, "{what}");
+        // An opening that succeeds makes it anew.
+        assert_eq!(disk.fs.exists(&reserve).expect("answer"), left, "{what}");
+    }
+}
+
+#[test]
+fn a_store_is_made_and_found_as_the_caller_asks() {
+    let mut disk = Disk::empty();
+    disk.options.create = Create::Never;
+    assert!(matches!(disk.try_open(), Err(OpenError::NotAStore { .. })));
+    disk.options.create = Create::New;
+    let store = disk.open();
+    assert!(store.recovery().created);
+    drop(store);
+    assert!(matches!(disk.try_open(), Err(OpenError::Exists { .. })));
+    disk.options.create = Create::Never;
+    let store = disk.open();
+    assert!(!store.recovery().created);
+    store.blocking().initialize(&key("g", 0), 1, 0).expect("initialize");
+    put(&store, 0, 1);
+    let killed = disk.power_cut(PageModel::AllKept);
+    let recovered = killed.open().recovery().clone();
+    assert_eq!((recovered.snapshot_lsn, recovered.replayed, recovered.last_lsn), (0, 2, 2));
+    // A close takes a checkpoint.
+    drop(store);
+    let recovered = disk.open().recovery().clone();
+    assert_eq!((recovered.snapshot_lsn, recovered.replayed, recovered.last_lsn), (2, 0, 2));
+}
+
+#[test]
+fn damage_that_the_log_heals_is_reported() {
+    let disk = Disk::empty();
+    drop(disk.open());
+    assert_eq!(disk.open().recovery().snapshot_damage, None);
+    disk.control.damage();
+    assert_eq!(disk.open().recovery().snapshot_damage.as_deref(), Some("an older state"));
+}
+
+#[test]
+fn a_reserve_that_was_given_up_is_made_anew_by_a_close() {
+    let mut disk = Disk::empty();
+    disk.options.reserve_bytes = 4_096;
+    let store = disk.open();
+    let reserve = Path::new(ROOT).join("RESERVE");
+    disk.fs.remove_file(&reserve).expect("given up");
+    store.blocking().close().expect("close");
+    assert_eq!(disk.fs.content(&reserve).map(|bytes| bytes.len()), Some(4_096));
 }

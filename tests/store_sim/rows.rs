@@ -18,6 +18,10 @@ struct State {
     failing: usize,
     held: bool,
     waiting: usize,
+    /// Openings that fail, and whether that is damage.
+    failing_opens: usize,
+    corrupt: bool,
+    healed: bool,
 }
 
 impl Control {
@@ -29,6 +33,28 @@ impl Control {
     /// The next writes fail, without effect.
     pub fn fail(&self, writes: usize) {
         self.state().failing = writes;
+    }
+
+    /// The next openings for writing fail.
+    pub fn fail_opens(&self, opens: usize, corrupt: bool) {
+        let mut state = self.state();
+        (state.failing_opens, state.corrupt) = (opens, corrupt);
+    }
+
+    /// From now on the rows say that damage made them older than they were.
+    pub fn damage(&self) {
+        self.state().healed = true;
+    }
+
+    fn open(&self) -> Result<(), SnapshotError> {
+        let mut state = self.state();
+        if state.failing_opens == 0 {
+            return Ok(());
+        }
+        state.failing_opens -= 1;
+        let (path, reason) = (PathBuf::from("(memory)"), "told to fail".to_owned());
+        let corrupt = state.corrupt;
+        Err(SnapshotError::Storage { path, operation: "open", reason, corrupt })
     }
 
     /// Writes wait from now on.
@@ -88,6 +114,7 @@ impl RowOpener for WatchedRows {
     }
 
     fn open(&self, _: &Path) -> Result<Box<dyn RowStore>, SnapshotError> {
+        self.control.open()?;
         Ok(Box::new(self.clone()))
     }
 
@@ -129,6 +156,10 @@ impl RowStore for WatchedRows {
 
     fn verify(&self) -> Result<(), SnapshotError> {
         self.rows.verify()
+    }
+
+    fn damage(&self) -> Option<&str> {
+        self.control.state().healed.then_some("an older state")
     }
 
     fn stats(&self) -> SnapshotStats {
