@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sharestate::fsio::Fs;
 use sharestate::fsio::sim::PageModel;
+use sharestate::log::{SegmentHeader, SegmentId, segment_file_name};
 use sharestate::{Condition, OpenError, RepairError, Salvaged};
 
 use crate::sim::{Disk, Killed, frames, killed, works_on};
@@ -38,6 +39,7 @@ fn a_torn_tail_is_cut_after_it_was_copied() {
     assert_eq!(disk.fs.content(&evidence), Some(tail));
     let again = disk.plan().expect("plan");
     assert_eq!((again.condition(), again.is_needed()), (&Condition::Whole, false));
+    assert_eq!((again.identity().incarnation, done.incarnation), (2, 2), "as an opening");
     assert_eq!(again.cut().expect("cut"), None);
     works_on(&disk, &states[last as usize], "after the cut");
 }
@@ -78,6 +80,28 @@ fn leftovers_of_a_crash_go_as_far_as_an_opening_clears_them() {
         let path = Path::new("/store").join(name);
         assert_eq!(disk.fs.exists(&path).expect("exists"), there, "{name}");
     }
+    works_on(&disk, &states[last as usize], "after the repair");
+}
+
+/// A crash between the name of the next segment and the seal of the last one.
+#[test]
+fn an_unfinished_rollover_is_finished() {
+    let Killed { disk, states, last, .. } = killed(true);
+    let uuid = disk.plan().expect("plan").identity().uuid;
+    let id = SegmentId { uuid, first_lsn: last + 1 };
+    let header = SegmentHeader { id, segment_bytes: 4 << 10, incarnation: 1 };
+    let mut bytes = header.encode().to_vec();
+    bytes.resize(4 << 10, 0);
+    let path = Path::new("/store/wal").join(segment_file_name(last + 1));
+    disk.fs.set_content(&path, &bytes);
+    let plan = disk.plan().expect("plan");
+    assert_eq!((plan.condition(), plan.is_needed()), (&Condition::Whole, true));
+    assert_eq!(plan.leftovers(), [] as [std::path::PathBuf; 0]);
+    let done = plan.cut().expect("repair").expect("something to do");
+    assert!(done.log.sealed && done.removed.is_empty(), "{done:?}");
+    let again = disk.plan().expect("plan");
+    assert_eq!((again.condition(), again.is_needed()), (&Condition::Whole, false));
+    drop(again);
     works_on(&disk, &states[last as usize], "after the repair");
 }
 

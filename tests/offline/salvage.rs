@@ -171,6 +171,33 @@ fn prepared_acks_survive_a_salvage_and_their_marker_resolves_them() {
 }
 
 #[test]
+fn a_whole_store_is_salvaged_only_by_force_and_loses_nothing() {
+    let Killed { disk, states, last, .. } = killed(true);
+    let _ = disk.open().expect("open");
+    let before = disk.wal();
+    let done = disk.plan().expect("plan").salvage(false).expect("nothing to do");
+    assert_eq!((done, disk.wal()), (Salvaged::NotNeeded(None), before.clone()));
+    let done = disk.plan().expect("plan").salvage(true).expect("salvage");
+    let Salvaged::Kept { evidence, next_lsn, incarnation } = done else { panic!("{done:?}") };
+    assert_eq!((next_lsn, incarnation), (1 << 40, 3));
+    assert_eq!(disk.files(&format!("{}/wal", evidence.display())), before);
+    works_on(&disk, &states[last as usize], "by force");
+}
+
+#[test]
+fn a_snapshot_that_is_distrusted_is_made_anew() {
+    let Killed { disk, states, last, .. } = killed(false);
+    let mut plan = disk.plan().expect("plan");
+    assert_eq!(plan.condition(), &Condition::Whole);
+    plan.distrust_snapshot("its rows contradict each other".to_owned()).expect("assessed");
+    let Condition::Damaged(damage) = plan.condition() else { panic!("{:?}", plan.condition()) };
+    assert_eq!((&*damage.cause, damage.snapshot_lsn), ("its rows contradict each other", None));
+    assert_eq!((damage.log.last_lsn, damage.loses()), (last, false));
+    assert!(matches!(plan.salvage(false).expect("salvage"), Salvaged::Kept { .. }));
+    works_on(&disk, &states[last as usize], "made anew");
+}
+
+#[test]
 fn a_full_or_failing_disk_stops_a_salvage_before_anything_is_changed() {
     let Killed { disk, .. } = killed(true);
     let frame = frames(&disk.wal()).into_iter().find(|frame| frame.first_lsn == 40).unwrap();

@@ -33,6 +33,9 @@ fn made() -> (SimFs, Directory) {
     assert_eq!(directory.contents().expect("readable"), Contents::HalfMade);
     directory.finish_creation(&identity(1)).expect("made");
     assert_eq!(directory.contents().expect("readable"), Contents::Store(identity(1)));
+    assert_eq!(directory.root(), Path::new(ROOT));
+    let parts = [directory.wal(), directory.snapshot(), directory.quarantine()];
+    assert_eq!(parts, ["wal", "snapshot", "quarantine"].map(path));
     (fs, directory)
 }
 
