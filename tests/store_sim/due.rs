@@ -223,3 +223,17 @@ fn idle_producers_are_forgotten_page_by_page_and_those_with_pending_acks_are_not
     a_while();
     assert_eq!(left(), [300], "its transaction is open");
 }
+
+#[test]
+fn idle_producers_are_looked_for_at_intervals_only() {
+    let mut disk = quiet();
+    disk.options.producer_id_expiration = Duration::ZERO;
+    let (store, _) = started(&disk);
+    stage(&store, 0, 7, 5);
+    commit(&store, 7);
+    for offset in [11, 13, 15] {
+        put(&store, 0, offset);
+        a_while();
+    }
+    assert!(store.blocking().producer(7).expect("readable").is_some(), "an hour is not over");
+}

@@ -1,13 +1,18 @@
 //! What opening a directory takes for a store, and what it does to it.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use sharestate::engine::directory::{Contents, Directory};
+use sharestate::engine::recovery::Replay;
 use sharestate::fsio::Fs;
 use sharestate::fsio::sim::PageModel;
+use sharestate::log::{Entry, Scope, scan};
+use sharestate::snapshot::Snapshot;
 use sharestate::{Create, OpenError};
 
-use super::support::key;
-use super::{Disk, ROOT, everything, put};
+use super::support::{key, write};
+use super::{Disk, ROOT, commit, everything, put, stage};
 
 #[test]
 fn a_store_is_open_once_at_a_time() {
@@ -125,4 +130,44 @@ fn a_reserve_that_was_given_up_is_made_anew_by_a_close() {
     disk.fs.remove_file(&reserve).expect("given up");
     store.blocking().close().expect("close");
     assert_eq!(disk.fs.content(&reserve).map(|bytes| bytes.len()), Some(4_096));
+}
+
+#[test]
+fn entries_are_replayed_over_rows_of_the_snapshot_that_they_do_not_name() {
+    let disk = Disk::empty();
+    let store = disk.open();
+    for partition in 0..3 {
+        store.blocking().initialize(&key("g", partition), 1, 0).expect("initialize");
+        stage(&store, partition, 7, 5);
+    }
+    store.blocking().checkpoint().expect("checkpoint");
+    // The marker names the producer only, and its row the share partitions.
+    commit(&store, 7);
+    store.blocking().read(&key("g", 1), 9).expect("a leader epoch");
+    let killed = disk.power_cut(PageModel::AllKept);
+    let reopened = killed.open();
+    assert_eq!(reopened.recovery().replayed, 2);
+    assert_eq!(everything(&reopened), everything(&store));
+    let mut stale = write(&[]);
+    stale.leader_epoch = 8;
+    let error = reopened.blocking().write(&key("g", 1), stale).expect_err("a stale leader");
+    assert_eq!(error.kafka_code(), Some(74), "{error}");
+}
+
+#[test]
+fn a_replay_counts_the_entries_that_it_applied() {
+    let disk = Disk::empty();
+    let store = disk.open();
+    for partition in 0..3 {
+        store.blocking().initialize(&key("g", partition), 1, 0).expect("initialize");
+    }
+    let killed = disk.power_cut(PageModel::AllKept);
+    let fs: Arc<dyn Fs> = Arc::new(killed.fs.clone());
+    let directory = Directory::unlocked(Arc::clone(&fs), Path::new(ROOT));
+    let Contents::Store(identity) = directory.contents().expect("readable") else { panic!() };
+    let snapshot = Snapshot::open(Box::new(killed.rows.clone()), identity.uuid).expect("rows");
+    let mut replay = Replay::new(Arc::new(snapshot));
+    let mut apply = |entry: Entry<'_>| replay.apply(&entry);
+    scan(fs, &directory.wal(), identity.uuid, 0, Scope::All, &mut apply).expect("whole");
+    assert_eq!((replay.applied(), replay.resident().state().partitions.len()), (3, 3));
 }

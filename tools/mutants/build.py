@@ -72,12 +72,14 @@ def cargo(tree, command):
     return lines, run.returncode == 0
 
 
-def executables(lines):
+def executables(tree, lines):
+    """The test programs by name: copies, for another build may take the place of cargo's own."""
     found = {}
     for line in lines:
         if line.get("executable") and line["profile"]["test"]:
             target = line["target"]
-            found["lib" if "lib" in target["kind"] else target["name"]] = line["executable"]
+            name = "lib" if "lib" in target["kind"] else target["name"]
+            found[name] = shutil.copy2(line["executable"], tree.parent / f"program-{name}")
     return found
 
 
@@ -98,4 +100,4 @@ def compiled(tree, mutants, names):
                 break
             messages = [line["message"] for line in lines if line["reason"] == "compiler-message"]
             out |= blamed(tree, [m for m in messages if m["level"] == "error" and m["spans"]])
-    return executables(lines), out
+    return executables(tree, lines), out
