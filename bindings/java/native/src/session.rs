@@ -71,27 +71,29 @@ impl Session {
     pub fn wait(&self) -> Option<Vec<(i64, Vec<u8>)>> {
         let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         let mut answers = Vec::new();
+        let mut closed = false;
         let mut event = inbox.recv().unwrap_or(Event::Closed);
         loop {
             match event {
                 Event::Woken(id, runnable) => self.run(id, runnable),
                 Event::Answered(id, answer) => answers.push((id, answer)),
-                Event::Closed if answers.is_empty() => return None,
-                Event::Closed => {
-                    // Once more, alone, for the next call of this method.
-                    drop(self.events.send(Event::Closed));
-                    return Some(answers);
-                }
+                // Wakes before it may have put their answers behind it.
+                Event::Closed => closed = true,
             }
             if answers.len() >= BATCH {
-                return Some(answers);
+                break;
             }
             event = match inbox.try_recv() {
                 Ok(event) => event,
-                Err(_) if answers.is_empty() => inbox.recv().unwrap_or(Event::Closed),
-                Err(_) => return Some(answers),
+                Err(_) if answers.is_empty() && !closed => inbox.recv().unwrap_or(Event::Closed),
+                Err(_) => break,
             };
         }
+        if closed && !answers.is_empty() {
+            // Once more, for the next call of this method.
+            drop(self.events.send(Event::Closed));
+        }
+        (!answers.is_empty()).then_some(answers)
     }
 
     /// Whether calls may still be started.

@@ -8,8 +8,13 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 
 /** How calls fail. */
-final class Failures {
+public final class Failures {
     private Failures() {
+    }
+
+    /** A failure as the native library tells it. */
+    public static ShareStoreException make(ErrorClass errorClass, Integer kafkaCode, String message) {
+        return new ShareStoreException(errorClass, kafkaCode, message, null);
     }
 
     /** The failure of a call, which must come. */

@@ -1,6 +1,7 @@
 package sharestate;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -10,6 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
+import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -86,6 +88,39 @@ class NativeTest {
             // Fetches what was answered, up to the end.
         }
         assertTrue(refused > 10_000);
+    }
+
+    @Test
+    void eachCallIsAnsweredExactlyOnceUnderItsOwnId() {
+        long handle = open();
+        int calls = 3_000;
+        assertEquals(0, Native.submit(handle, 0, Request.of(Request.Operation.INITIALIZE).key(KEY).i32(0).i64(0).bytes())[0]);
+        for (int id = 1; id < calls; id++) {
+            // Of two kinds, so that an answer under the id of its neighbour is seen.
+            Request request = id % 2 == 0 ? Request.of(Request.Operation.SUMMARY).key(KEY)
+                    : Request.of(Request.Operation.WRITE).key(KEY).i32(0).i32(0).i64(id).i32(0).batches(List.of());
+            assertEquals(0, Native.submit(handle, id, request.bytes())[0]);
+        }
+        assertEquals(0, Native.close(handle)[0]);
+        boolean[] answered = new boolean[calls];
+        for (byte[] answers = Native.await(handle); answers != null; answers = Native.await(handle)) {
+            Response all = new Response(ByteBuffer.wrap(answers));
+            while (!all.isEmpty()) {
+                int id = (int) all.i64();
+                Response answer = all.part().checked();
+                assertFalse(answered[id], "an answer comes once");
+                answered[id] = true;
+                if (id > 0 && id % 2 == 0) {
+                    assertEquals(id - 1, answer.summary().startOffset());
+                } else {
+                    assertEquals(List.of(), answer.pending());
+                }
+                assertTrue(answer.isEmpty());
+            }
+        }
+        for (boolean one : answered) {
+            assertTrue(one, "every call is answered");
+        }
     }
 
     private long open() {

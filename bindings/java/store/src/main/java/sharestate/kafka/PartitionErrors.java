@@ -1,7 +1,8 @@
 package sharestate.kafka;
 
+import java.util.Set;
 import java.util.concurrent.CompletionException;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.ConcurrentHashMap;
 
 import org.apache.kafka.common.protocol.Errors;
 import org.slf4j.Logger;
@@ -15,7 +16,7 @@ final class PartitionErrors {
     private static final Logger LOG = LoggerFactory.getLogger(PartitionErrors.class);
 
     private final String directory;
-    private final AtomicBoolean told = new AtomicBoolean();
+    private final Set<ErrorClass> told = ConcurrentHashMap.newKeySet();
 
     /** What one partition is answered with. */
     record PartitionError(short code, String message) {
@@ -47,16 +48,28 @@ final class PartitionErrors {
                 + " their transactions with `sharestate resolve`");
     }
 
-    /** Once for all: after its first failed write a store answers every call alike. */
+    /** Once for each class: after its first failed write a store answers every call alike. */
     private void tell(ShareStoreException exception) {
         ErrorClass errorClass = exception.errorClass();
-        if (errorClass == ErrorClass.REJECTED || errorClass == ErrorClass.CLOSED) {
-            return;
-        }
-        if (!told.getAndSet(true)) {
-            LOG.error("The share-state store in {} failed ({}): {}. Acknowledgements are refused from now on; nothing"
-                    + " that was acknowledged is lost. Make room or repair the disk, then restart the broker; see"
-                    + " `sharestate verify {}`.", directory, errorClass, exception.getMessage(), directory);
+        switch (errorClass) {
+            case REJECTED, RETRIABLE, CLOSED -> {
+                // The caller's affair.
+            }
+            case POISONED -> {
+                if (told.add(errorClass)) {
+                    LOG.error("The share-state store in {} failed ({}): {}. Acknowledgements are refused from now on;"
+                            + " nothing that was acknowledged is lost. Make room or repair the disk, then restart the"
+                            + " broker; see `sharestate verify {}`.", directory, errorClass, exception.getMessage(),
+                            directory);
+                }
+            }
+            default -> {
+                if (told.add(errorClass)) {
+                    LOG.error("A call of the share-state store in {} failed ({}): {}. Share partitions that are not"
+                            + " affected go on; more failures of this kind are not logged. Run `sharestate verify {}`.",
+                            directory, errorClass, exception.getMessage(), directory);
+                }
+            }
         }
     }
 }
