@@ -1,9 +1,9 @@
 package sharestate.it;
 
+import scala.Console;
+
 import java.io.ByteArrayOutputStream;
-import java.io.IOException;
 import java.io.PrintStream;
-import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 
@@ -14,18 +14,21 @@ final class Captured {
 
     /** A tool's main method. */
     interface Tool {
-        void run() throws IOException;
+        void run();
     }
 
     /** Lines of the standard output, without empty ones and with single spaces. */
     static synchronized List<String> lines(Tool tool) {
         PrintStream standard = System.out;
         ByteArrayOutputStream said = new ByteArrayOutputStream();
-        System.setOut(new PrintStream(said, true, StandardCharsets.UTF_8));
+        PrintStream captured = new PrintStream(said, true, StandardCharsets.UTF_8);
+        System.setOut(captured);
         try {
-            tool.run();
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
+            // Tools written in Scala, as those of 4.2, print to what the standard output was when Scala's console began.
+            Console.withOut(captured, () -> {
+                tool.run();
+                return null;
+            });
         } finally {
             System.setOut(standard);
         }
