@@ -14,7 +14,8 @@ import java.util.concurrent.Future;
 /** A broker that is killed again and again while consumers work. */
 class KillUnderLoadTest {
     private static final int PARTITIONS = 4;
-    private static final int RECORDS_EACH = 1_500;
+    /** Records of each partition that are there before the first kill, between two and after the last. */
+    private static final int STEP = 380;
     private static final int WORKERS = 3;
     private static final int KILLS = 3;
 
@@ -24,9 +25,6 @@ class KillUnderLoadTest {
                      .set(BrokerProcess.DELIVERY_LIMIT_SETTING, 10).start();
              ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
             groups.createTopic("load", PARTITIONS);
-            for (int partition = 0; partition < PARTITIONS; partition++) {
-                Records.produce(broker.bootstrapServers(), "load", partition, RECORDS_EACH);
-            }
             // What kills and a slow machine leave undone comes back soon, and does not run out of tries.
             groups.prepare("g", "share.record.lock.duration.ms", "10000");
             Ledger ledger = new Ledger();
@@ -36,14 +34,13 @@ class KillUnderLoadTest {
                 workers.add(pool.submit(new LoadWorker(broker.bootstrapServers(), "g", "load", ledger, 50)));
             }
             try {
-                for (int kill = 1; kill <= KILLS; kill++) {
-                    int before = ledger.accepted();
-                    int step = PARTITIONS * RECORDS_EACH / (KILLS + 2);
-                    Await.until("progress", () -> ledger.accepted() >= before + step);
+                for (int kill = 0; kill < KILLS; kill++) {
+                    int produced = produce(broker, kill);
+                    Await.until("a quarter of the step", () -> ledger.settled() >= produced - PARTITIONS * STEP * 3 / 4);
                     broker.kill();
                     broker.start();
                 }
-                int all = PARTITIONS * RECORDS_EACH;
+                int all = produce(broker, KILLS);
                 Await.until("the rest", () -> ledger.settled() >= all && groups.lag("g") == 0);
             } finally {
                 ledger.finish();
@@ -57,5 +54,13 @@ class KillUnderLoadTest {
             assertTrue(ledger.accepted() > 0, "something was accepted");
             assertEquals(KILLS + 1, broker.logged("persists share-group state in").size());
         }
+    }
+
+    /** Produces one more step; answers how many records there are now. */
+    private static int produce(BrokerProcess broker, int step) {
+        for (int partition = 0; partition < PARTITIONS; partition++) {
+            Records.produce(broker.bootstrapServers(), "load", partition, step * STEP, STEP);
+        }
+        return (step + 1) * PARTITIONS * STEP;
     }
 }

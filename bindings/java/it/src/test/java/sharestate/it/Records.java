@@ -17,13 +17,19 @@ final class Records {
 
     /** Produces so many records into a partition, ten to a batch, so that runs do not differ in their batches. */
     static void produce(String bootstrapServers, String topic, int partition, int records) {
+        produce(bootstrapServers, topic, partition, 0, records);
+    }
+
+    /** As that; the records are numbered from {@code first} on. */
+    static void produce(String bootstrapServers, String topic, int partition, int first, int records) {
         Map<String, Object> settings = Map.of(
                 ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrapServers,
                 ProducerConfig.LINGER_MS_CONFIG, 10_000);
         try (KafkaProducer<String, String> producer =
                      new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
             for (int i = 0; i < records; i++) {
-                producer.send(new ProducerRecord<>(topic, partition, null, topic + "-" + partition + "-" + i));
+                String value = topic + "-" + partition + "-" + (first + i);
+                producer.send(new ProducerRecord<>(topic, partition, null, value));
                 if (i % BATCH == BATCH - 1) {
                     producer.flush();
                 }
