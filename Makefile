@@ -7,6 +7,7 @@
 # make seeded     puts historic bugs back one at a time: each must be caught
 # make models     schedules of the concurrent parts
 # make mutants    changes the code at random: the tests must notice
+# make coverage   which lines and branches the tests execute
 # make test-c     the C library: its tests alone, under valgrind and with sanitizers
 # make test-kafka the persister inside a real Kafka broker (Java 17, Maven)
 # make nightly    the long counts of docs/reliability.md
@@ -23,7 +24,7 @@ SEED ?= 1
 FEATURES := --all-features
 CORE := --no-default-features --features testing
 
-.PHONY: all setup demo test test-core test-exhaustive lint bench torture faultshim fuzz seeded models mutants test-c test-kafka nightly fixtures
+.PHONY: all setup demo test test-core test-exhaustive lint bench torture faultshim fuzz seeded models mutants coverage test-c test-kafka nightly fixtures
 
 all: test
 
@@ -73,6 +74,9 @@ models:
 mutants:
 	@./tools/mutants.sh $(or $(SHARDS),8)
 
+coverage: setup
+	@./tools/coverage.sh
+
 test-c:
 	@./tools/setup.sh valgrind pkg-config
 	@./tools/cbindgen.sh --check
@@ -91,6 +95,7 @@ nightly: setup seeded models
 	SHARESTATE_KILLS=200 SHARESTATE_FAULT_ROUNDS=200 SHARESTATE_FAULT_SITES=3000 SHARESTATE_ALLOCATIONS=2000 \
 		SHARESTATE_RACES=1000 SHARESTATE_SNAPSHOT_FAILURES=200 cargo test --locked $(FEATURES) --test process -- --nocapture
 	for version in 4.2.0 4.3.0; do KAFKA_VERSION=$$version ./bindings/java/it.sh || exit 1; done
+	@./tools/coverage.sh
 	@./tools/mutants.sh 8
 
 # Makes tests/fixtures/kafka-4.4 anew from a real Kafka broker (needs Java 17 and Maven).
