@@ -257,7 +257,7 @@ fn the_cache_keeps_as_many_clean_rows_as_fit_and_those_that_were_used() {
     cache.resident.evict(used.len() * size);
     assert_eq!(cached(&cache), used);
     cache.resident.evict(0);
-    assert_eq!(cached(&cache), []);
+    assert!(cached(&cache).is_empty());
     // Gone from memory, not from the store.
     (0..10).for_each(|n| {
         assert_eq!(cache.resident.rows(&[key("g", n)]).expect("readable").0.len(), 1);
@@ -281,7 +281,7 @@ fn the_cache_never_gives_up_a_changed_row_nor_counts_it() {
     cache.resident.evict(size);
     assert_eq!(cached(&cache), [3], "clean, and it fits");
     cache.resident.evict(0);
-    assert_eq!(cached(&cache), [], "written, so it may go");
+    assert!(cached(&cache).is_empty(), "written, so it may go");
 
     // An absent row is counted as well, and a row that was loaded again and again only once.
     let (mut cache, size) = ten_clean();
