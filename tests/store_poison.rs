@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sharestate::fsio::FsOp;
 use sharestate::fsio::sim::{Fault, PageModel, Repeat, SimFs, When};
 use sharestate::snapshot::MemoryRows;
-use sharestate::{ErrorClass, Options, ShareStore, StoreError};
+use sharestate::{ErrorClass, Options, ShareStore, StoreError, SyncPolicy};
 use support::{batch, contents, key, write};
 
 const EIO: i32 = 5;
@@ -79,6 +79,24 @@ fn the_first_failure_says_unknown_and_every_later_one_not_logged() {
             put(&reopened, 0, 7).expect("the reopened store writes");
         }
     }
+}
+
+/// Under a policy that syncs later an answer needs the write only, until something fails.
+#[test]
+fn after_a_failure_only_what_is_on_disk_is_answered_for() {
+    let (fs, rows) = (SimFs::new(1), MemoryRows::default());
+    let mut options = options();
+    options.sync = SyncPolicy::Never;
+    let root = Path::new("/s");
+    let store = ShareStore::open_with(Arc::new(fs.clone()), &rows, root, &options).expect("open");
+    store.blocking().initialize(&key("g", 0), 1, 0).expect("initialize");
+    store.blocking().checkpoint().expect("checkpoint");
+    store.blocking().initialize(&key("g", 1), 1, 0).expect("initialize");
+    assert!(store.blocking().summary(&key("g", 1)).is_ok(), "written, not synced");
+    fs.fail(Fault { when: When::Op(FsOp::Write), errno: EIO, repeat: Repeat::Once });
+    put(&store, 0, 1).expect_err("fails");
+    store.blocking().initialize(&key("g", 1), 1, 0).expect_err("it rests on what is not on disk");
+    store.blocking().initialize(&key("g", 1), 1, 0).expect_err("still");
 }
 
 #[test]

@@ -1,10 +1,15 @@
 //! What a checkpoint writes, when it may, and what may be purged behind it.
 
-use sharestate::SyncPolicy;
-use sharestate::fsio::sim::PageModel;
+use std::path::Path;
+use std::sync::Arc;
+
+use sharestate::fsio::Fs;
+use sharestate::fsio::sim::{PageModel, SimFs};
+use sharestate::snapshot::MemoryRows;
+use sharestate::{ShareStore, SyncPolicy};
 
 use super::support::{batch, key, write};
-use super::{Disk, commit, everything, fill, put, stage};
+use super::{Disk, ROOT, commit, everything, fill, options, put, stage};
 
 /// A store with three share partitions.
 fn started(disk: &Disk) -> sharestate::ShareStore {
@@ -52,6 +57,38 @@ fn every_changed_row_is_in_the_snapshot_and_no_deleted_one() {
     // The fence that no leader has reached yet is there too.
     let error = reopened.blocking().write(&key("g", 0), write(&[])).expect_err("a stale leader");
     assert_eq!(error.kafka_code(), Some(74), "{error}");
+}
+
+#[test]
+fn a_close_leaves_nothing_to_replay_also_behind_earlier_checkpoints() {
+    let disk = Disk::empty();
+    for offset in [1, 3, 5] {
+        let store = disk.open();
+        let initialized = store.blocking().initialize(&key("g", 0), 1, 0);
+        initialized.expect("initialize, or a repeat of it");
+        store.blocking().checkpoint().expect("checkpoint");
+        put(&store, 0, offset);
+        store.blocking().close().expect("close");
+        let store = disk.open();
+        assert_eq!(store.recovery().replayed, 0);
+        let row = store.blocking().read(&key("g", 0), 0).expect("read").partition;
+        assert_eq!(row.batches.last().map(|batch| batch.last_offset), Some(offset));
+    }
+}
+
+#[test]
+fn nobody_holds_the_files_once_a_close_has_answered() {
+    for offset in 1..20 {
+        let fs: Arc<dyn Fs> = Arc::new(SimFs::new(1));
+        let rows = MemoryRows::default();
+        let root = Path::new(ROOT);
+        let store = ShareStore::open_with(Arc::clone(&fs), &rows, root, &options()).expect("open");
+        store.blocking().initialize(&key("g", 0), 1, 0).expect("initialize");
+        put(&store, 0, offset);
+        store.blocking().close().expect("close");
+        drop(store);
+        assert_eq!(Arc::strong_count(&fs), 1);
+    }
 }
 
 #[test]

@@ -103,6 +103,63 @@ fn under_every_what_was_answered_is_synced_when_the_interval_is_over_and_not_bef
 }
 
 #[test]
+fn under_every_there_is_no_sync_more_often_than_the_interval() {
+    let interval = Duration::from_millis(200);
+    let mut disk = quiet();
+    disk.options.sync = SyncPolicy::Every(interval);
+    disk.options.segment_bytes = 1 << 20; // a rollover syncs too
+    let (store, _) = started(&disk);
+    wait_until("it is synced once", || store.progress().durable_lsn == 1);
+    let (calls, begun) = (disk.fs.calls(), Instant::now());
+    (0..100).for_each(|n| put(&store, 0, 2 * n + 1));
+    let intervals = begun.elapsed().as_millis() / interval.as_millis();
+    let syncs = syncs(&disk, calls) as u128;
+    assert!(syncs <= intervals + 1, "{syncs} syncs in {intervals} intervals");
+}
+
+/// Bit 0 of a frame's flags: it may have been written behind frames that were not synced.
+#[test]
+fn frames_are_relaxed_under_the_policies_that_sync_later_and_under_no_other() {
+    for (sync, relaxed) in
+        [(SyncPolicy::Always, 0), (SyncPolicy::Every(HOUR), 1), (SyncPolicy::Never, 1)]
+    {
+        let mut disk = quiet();
+        disk.options.sync = sync;
+        let (store, _) = started(&disk);
+        put(&store, 0, 1);
+        let name = disk.segments().pop().expect("a segment");
+        let bytes = disk.fs.content(&Path::new(ROOT).join("wal").join(name)).expect("its bytes");
+        assert_eq!((&bytes[64..68], bytes[64 + 10]), (&b"SFRM"[..], relaxed), "{sync:?}");
+        drop(store);
+    }
+}
+
+#[test]
+fn a_failed_checkpoint_is_tried_again_after_a_while() {
+    let mut disk = quiet();
+    disk.options.checkpoint_log_bytes = Some(500);
+    let (store, _) = started(&disk);
+    disk.control.fail(usize::MAX);
+    let begun = Instant::now();
+    let mut offset = 1;
+    let mut busy = || {
+        put(&store, 0, offset);
+        offset += 2;
+    };
+    while disk.control.failed() == 0 {
+        busy();
+    }
+    (0..20).for_each(|_| {
+        busy();
+        std::thread::sleep(SOON);
+    });
+    let (failed, seconds) = (disk.control.failed(), begun.elapsed().as_secs() as usize);
+    assert!(failed <= seconds + 1, "{failed} in {seconds} s");
+    disk.control.fail(0);
+    wait_until("it is in the snapshot", || store.progress().applied_lsn > 0);
+}
+
+#[test]
 fn an_idle_store_vouches_for_its_last_frame_once() {
     let mut disk = quiet();
     disk.options.mark_delay = SOON;

@@ -16,6 +16,7 @@ pub struct Control(Arc<(Mutex<State>, Condvar)>);
 struct State {
     writes: usize,
     failing: usize,
+    failed: usize,
     held: bool,
     waiting: usize,
     /// Openings that fail, and whether that is damage.
@@ -33,6 +34,11 @@ impl Control {
     /// The next writes fail, without effect.
     pub fn fail(&self, writes: usize) {
         self.state().failing = writes;
+    }
+
+    /// How many writes failed so far.
+    pub fn failed(&self) -> usize {
+        self.state().failed
     }
 
     /// The next openings for writing fail.
@@ -82,6 +88,7 @@ impl Control {
         state.waiting -= 1;
         if state.failing > 0 {
             state.failing -= 1;
+            state.failed += 1;
             let path = PathBuf::from("(memory)");
             return Err(SnapshotError::NoIdentity { path, field: "told to fail" });
         }

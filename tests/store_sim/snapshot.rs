@@ -152,6 +152,8 @@ fn walks_read_on_however_many_rows_there_are() {
     };
     snapshot.write(&batch).expect("written");
     assert_eq!(snapshot.producer(7).expect("readable"), Some(producer));
+    let stats = snapshot.stats();
+    assert_eq!((stats.partitions, stats.producers, stats.producer_keys), (2_500, 2, 2_500));
     for limit in [0, 1, 1_023, 1_024, 1_025, 2_049, 2_500, 9_999] {
         for group in [None, Some("g")] {
             let page = snapshot.partitions(group, None, limit).expect("readable");
