@@ -120,7 +120,6 @@ impl Vouchers {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::arithmetic_side_effects)]
-
     use super::super::frame::{decode_frame, encode_frame};
     use super::super::{Batch, SegmentHeader, SegmentId};
     use super::*;
