@@ -25,8 +25,11 @@ class Speed {
     private static final int[] CONSUMERS = {1, 8, 32};
     private static final int PARTITIONS = 8;
     private static final int POLL_RECORDS = 20;
-    private static final int RECORDS = Integer.getInteger("sharestate.it.records", 24_000);
-    private static final int TURNS = Integer.getInteger("sharestate.it.turns", 3);
+    /** Records of a run for each of its consumers, up to so many consumers: runs take seconds, however many consume. */
+    private static final int RECORDS = Integer.getInteger("sharestate.it.records", 16_000);
+    private static final int SHARES = 4;
+    private static final int TURNS = Integer.getInteger("sharestate.it.turns", 5);
+    private static final int RESTARTS = Integer.getInteger("sharestate.it.restarts", 3);
     private static final int STATE_PARTITIONS = Integer.getInteger("sharestate.it.partitions", 1_000);
     private static final String[] JVM = {"-XX:+UseG1GC"};
 
@@ -68,7 +71,7 @@ class Speed {
             }
             Map<Persisters, List<Double>> answers = lists();
             Map<Persisters, List<Double>> deliveries = lists();
-            for (int turn = 1; turn <= TURNS; turn++) {
+            for (int turn = 1; turn <= RESTARTS; turn++) {
                 for (Persisters persister : Persisters.values()) {
                     BrokerProcess broker = brokers.get(persister);
                     long started = System.nanoTime();
@@ -141,47 +144,50 @@ class Speed {
         try (ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
             groups.createTopic("speed", PARTITIONS);
             for (int partition = 0; partition < PARTITIONS; partition++) {
-                Records.produce(broker.bootstrapServers(), "speed", partition, RECORDS / PARTITIONS);
+                Records.produce(broker.bootstrapServers(), "speed", partition, SHARES * RECORDS / PARTITIONS);
             }
         }
     }
 
-    /** The consumers of a new group accept everything, a request for each poll; answers records a second. */
+    /** The consumers of a new group accept records, a request for each poll; answers records a second. */
     private static double acknowledge(BrokerProcess broker, String group, int consumers) throws Exception {
         try (ShareGroups groups = new ShareGroups(broker.bootstrapServers())) {
             groups.prepare(group);
         }
-        AtomicInteger done = new AtomicInteger();
+        int records = RECORDS * Math.min(consumers, SHARES);
+        AtomicInteger left = new AtomicInteger(records);
         AtomicLong first = new AtomicLong(Long.MAX_VALUE);
         AtomicLong last = new AtomicLong(Long.MIN_VALUE);
         List<Callable<Void>> work = new ArrayList<>();
         for (int i = 0; i < consumers; i++) {
-            work.add(() -> accept(broker, group, done, first, last));
+            work.add(() -> accept(broker, group, left, first, last));
         }
         ExecutorService pool = Executors.newFixedThreadPool(consumers);
         try {
             for (Future<Void> worker : pool.invokeAll(work)) {
                 worker.get();
             }
-            return done.get() * 1e9 / (last.get() - first.get());
+            return (records - left.get()) * 1e9 / (last.get() - first.get());
         } finally {
             pool.shutdownNow();
         }
     }
 
-    /** Takes part until all is done; keeps the moments of the first record and of the last acknowledgement. */
-    private static Void accept(BrokerProcess broker, String group, AtomicInteger done, AtomicLong first, AtomicLong last) {
+    /** Takes part until none is left to do; keeps the moments of the first record and of the last acknowledgement. */
+    private static Void accept(BrokerProcess broker, String group, AtomicInteger left, AtomicLong first, AtomicLong last)
+            throws Exception {
         try (Member member = new Member(broker.bootstrapServers(), group, POLL_RECORDS, "speed")) {
-            while (done.get() < RECORDS) {
+            Await.untilBlocking("the records of " + group, () -> {
                 ConsumerRecords<String, String> records = member.consumer().poll(Duration.ofMillis(100));
                 if (!records.isEmpty()) {
                     first.accumulateAndGet(System.nanoTime(), Math::min);
                     records.forEach(record -> member.consumer().acknowledge(record, AcknowledgeType.ACCEPT));
                     member.commit();
                     last.accumulateAndGet(System.nanoTime(), Math::max);
-                    done.addAndGet(records.count());
+                    left.addAndGet(-records.count());
                 }
-            }
+                return left.get() <= 0;
+            });
         }
         return null;
     }
