@@ -17,7 +17,7 @@ if [ ! -x "$bin/llvm-cov" ]; then rustup component add llvm-tools; fi
 rm -rf "$out" && mkdir -p "$out/raw"
 export LLVM_PROFILE_FILE=$out/raw/%m_%p.profraw
 cargo test --locked --all-features --lib --tests --no-run --message-format=json >"$out/build.json"
-mapfile -t programs < <(sed -nE '/"test":true/s/.*"executable":"([^"]+)".*/\1/p' "$out/build.json")
+mapfile -t programs < <(sed -nE 's/.*"profile":\{[^}]*"test":true\}.*"executable":"([^"]+)".*/\1/p' "$out/build.json")
 for program in "${programs[@]}"; do
     echo "coverage: $(basename "$program")" >&2
     CARGO_MANIFEST_DIR=$PWD "$program" >"$out/$(basename "$program").log" 2>&1 ||
