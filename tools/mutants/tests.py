@@ -20,7 +20,7 @@ OFFLINE = "offline --skip crash::a_crash_at --skip cut::a_crash_at"
 CRASH = "crash names:: segments:: transfers::a_recovery pages:: order:: matrix:: recovery::"
 QUICK = {
     "model": ["model_rules", "model_apply", "lib", "store_sim", "model_transactions"],
-    "log": ["lib", "store_sim", LOG, OFFLINE],
+    "log": ["lib", "log salvage:: report:: frame:: chain::", "store_sim", LOG, OFFLINE],
     "engine": ["lib", "codec_lengths", "storage_format", "store_sim", "store_poison", OFFLINE],
 }
 SLOW = {
