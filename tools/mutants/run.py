@@ -74,11 +74,11 @@ class Verdicts:
 
 
 def each(pool, programs, suite, mutants, done):
-    """Runs the suite of its layer on every mutant; calls `done` with each and what killed it."""
+    """Runs its lines of a suite on every mutant; calls `done` with each and what killed it."""
     controls = iter(range(sys.maxsize))
 
     def judge(mutant):
-        lines = suite[mutant["layer"]]
+        lines = suite(mutant)
         is_due = next(controls) % CONTROL_EVERY == 0
         if is_due and (failed := programs.killer(lines, 0)):
             print(f"mutants: fails without a mutant: {failed}", flush=True)
@@ -99,10 +99,10 @@ def judge_all(programs, mutants, verdicts):
         verdicts.add(mutant, "killed" if by else "survived", by or "")
 
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
-        each(pool, programs, tests.QUICK, mutants, quick)
+        each(pool, programs, tests.quick, mutants, quick)
         print(f"mutants: {len(left)} of {len(mutants)} survive the quick tests", flush=True)
         left.sort(key=lambda mutant: mutant["id"])
-        each(pool, programs, tests.SLOW, left, slow)
+        each(pool, programs, tests.slow, left, slow)
 
 
 def main():
@@ -116,8 +116,7 @@ def main():
 
     executables, left_out = build.compiled(tree, mutants, tests.NAMES)
     programs = tests.Programs(tree, executables)
-    lines = {line for suite in (tests.QUICK, tests.SLOW) for of in suite.values() for line in of}
-    if failed := programs.measure(sorted(lines)):
+    if failed := programs.measure(tests.LINES):
         sys.exit(f"mutants: fails without a mutant: {failed}")
 
     verdicts = Verdicts(out / "verdicts.tsv")

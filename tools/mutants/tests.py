@@ -18,9 +18,20 @@ import threading
 LOG = "log --skip twice_over --skip every_ --skip beside_a_writer"
 OFFLINE = "offline --skip crash::a_crash_at --skip cut::a_crash_at"
 CRASH = "crash names:: segments:: transfers::a_recovery pages:: order:: matrix:: recovery::"
+# What is about a file, before the rest of its layer.
+FIRST = {
+    "src/log/": ["log salvage:: report:: frame:: chain::"],
+    "src/snapshot/": ["lib snapshot", "store_sim snapshot::"],
+    "src/engine/directory": ["lib directory", "store_sim directory::"],
+    "src/engine/queue": ["lib queue"],
+    "src/engine/recovery": ["store_sim open::"],
+    "src/engine/repair": [OFFLINE],
+    "src/engine/residency": ["store_sim residency::"],
+    "src/engine/sequencer": ["store_sim due::", "store_sim limits:: checkpoint::"],
+}
 QUICK = {
     "model": ["model_rules", "model_apply", "lib", "store_sim", "model_transactions"],
-    "log": ["lib", "log salvage:: report:: frame:: chain::", "store_sim", LOG, OFFLINE],
+    "log": ["lib", "store_sim", LOG, OFFLINE],
     "engine": ["lib", "codec_lengths", "storage_format", "store_sim", "store_poison", OFFLINE],
 }
 SLOW = {
@@ -42,7 +53,8 @@ SLOW = {
         "crash boundaries:: clock::",
     ],
 }
-NAMES = sorted({line.split()[0] for suite in (QUICK, SLOW) for of in suite.values() for line in of})
+LINES = sorted({line for suite in (FIRST, QUICK, SLOW) for of in suite.values() for line in of})
+NAMES = sorted({line.split()[0] for line in LINES})
 ENVIRONMENT = {
     "SHARESTATE_CRASH_STATES": "100",
     "SHARESTATE_LOST_PAGES": "100",
@@ -72,6 +84,17 @@ def activity(pid):
             fields = stat.read_text().rsplit(")", 1)[1].split()
             threads[stat.parent.name] = fields[0], int(fields[11]) + int(fields[12])
     return threads
+
+
+def quick(mutant):
+    """The quick lines for a mutant."""
+    first = (lines for path, lines in FIRST.items() if mutant["file"].startswith(path))
+    return [*next(first, []), *QUICK[mutant["layer"]]]
+
+
+def slow(mutant):
+    """The slow ones."""
+    return SLOW[mutant["layer"]]
 
 
 class Run:
