@@ -73,6 +73,13 @@ fn a_snapshot_belongs_to_one_store_and_says_to_which() {
 }
 
 #[test]
+fn families_have_the_names_that_stand_on_disk() {
+    let names = Family::ALL.map(Family::name);
+    assert_eq!(names, ["partition", "producer", "producer_key", "meta"]);
+    assert_eq!(Family::ALL.map(|family| family.to_string()), names);
+}
+
+#[test]
 fn a_row_that_does_not_decode_is_named() {
     let (rows, snapshot) = new();
     put(&rows, Family::Partition, b"\x00\xab", b"");

@@ -27,7 +27,7 @@ FIRST = {
     "src/engine/recovery": ["store_sim open::"],
     "src/engine/repair": [OFFLINE],
     "src/engine/residency": ["store_sim residency::"],
-    "src/engine/sequencer": ["store_sim due::", "store_sim limits:: checkpoint::"],
+    "src/engine/sequencer": ["store_sim limits:: checkpoint:: open::"],
 }
 QUICK = {
     "model": ["model_rules", "model_apply", "lib", "store_sim", "model_transactions"],
