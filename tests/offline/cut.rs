@@ -74,7 +74,9 @@ fn leftovers_of_a_crash_go_as_far_as_an_opening_clears_them() {
         (plan.condition(), plan.is_needed(), plan.leftovers().len()),
         (&Condition::Whole, true, 2)
     );
-    plan.cut().expect("repair").expect("something to do");
+    let done = plan.cut().expect("repair").expect("something to do");
+    assert_eq!(done.log.unlinked, [Path::new("/store/wal/prepared.tmp")]);
+    assert_eq!(done.removed, [Path::new("/store/CREATING")], "besides");
     for (name, there) in [("CREATING", false), ("wal/prepared.tmp", false), ("wal/notes.txt", true)]
     {
         let path = Path::new("/store").join(name);

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sharestate::codec;
+use sharestate::engine::directory::SalvageNote;
 use sharestate::fsio::sim::{ENOSPC, Fault, Repeat, When};
 use sharestate::fsio::{Fs, FsOp};
 use sharestate::log::{Batch, LogOptions, Prepare, Scope, scan};
@@ -182,6 +183,20 @@ fn a_whole_store_is_salvaged_only_by_force_and_loses_nothing() {
     assert_eq!((next_lsn, incarnation), (1 << 40, 3));
     assert_eq!(disk.files(&format!("{}/wal", evidence.display())), before);
     works_on(&disk, &states[last as usize], "by force");
+}
+
+#[test]
+fn an_interrupted_salvage_is_gone_on_with_and_not_cut() {
+    let Killed { disk, .. } = killed(true);
+    let note = SalvageNote { next_lsn: 1 << 40, incarnation: 2, rebuild: false };
+    disk.fs.set_content(Path::new("/store/SALVAGE"), &note.encode());
+    let plan = disk.plan().expect("plan");
+    assert_eq!((plan.condition(), plan.is_needed()), (&Condition::Interrupted, true));
+    let error = plan.cut().expect_err("a salvage is under way");
+    assert!(matches!(&error, RepairError::Open(OpenError::Unfinished { .. })), "{error}");
+    let done = disk.plan().expect("plan").salvage(false).expect("salvage");
+    assert!(matches!(done, Salvaged::Kept { next_lsn, .. } if next_lsn == 1 << 40), "{done:?}");
+    disk.open().expect("open");
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn a_backup_is_restored_to_the_same_state_at_lsns_never_given_out() {
         assert_eq!(contents(&store), states[last as usize]);
         let progress = store.progress();
         assert_eq!(progress.durable_lsn, (1 << 40) - 1, "the next LSN is a new one");
+        assert_eq!(store.recovery().incarnation, 3, "one for the restore, one for the opening");
     }
 }
 

@@ -156,6 +156,10 @@ fn pages_of_any_size_show_the_snapshot_with_all_changes_laid_over_it() {
                 pages += 1;
             }
         }
+        for id in 0..9 {
+            let found = cache.resident.producer(id).expect("readable");
+            assert_eq!(found.as_ref(), cache.model.producers.get(&id));
+        }
         assert_eq!(cache.resident.producers(None, 0).expect("readable"), (vec![], None));
     }
     println!("accepted={accepted} walks={pages}");
