@@ -86,7 +86,8 @@ fn a_segment_is_prepared_in_the_background_and_not_on_after_the_log_is_dropped()
     let background = LogOptions { prepare: Prepare::Background, segment_bytes, ..options(false) };
     let mut log = create(fs.clone(), &dir, identity(1), background).expect("a new log");
     let body = vec![7; 1 << 20];
-    while log.log_bytes() < segment_bytes / 2 {
+    // Half a segment: then the next one is begun.
+    for _ in 0..8 {
         let mut batch = Batch::new(log.next_lsn());
         batch.push(1, 1, &body);
         log.append(&batch).expect("written");
