@@ -10,6 +10,7 @@ import org.junit.jupiter.api.Test;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.FutureTask;
 
 /** What goes wrong around a broker: it says so and what to do, and nothing that was acknowledged is lost. */
 class BadInputTest {
@@ -82,7 +83,7 @@ class BadInputTest {
     }
 
     private static Thread worker(BrokerProcess broker, Ledger ledger) {
-        Thread thread = new Thread(() -> new LoadWorker(broker.bootstrapServers(), "g", "t", ledger, 1).call());
+        Thread thread = new Thread(new FutureTask<>(new LoadWorker(broker.bootstrapServers(), "g", "t", ledger, 1)));
         thread.start();
         return thread;
     }

@@ -15,8 +15,9 @@ import java.util.concurrent.Future;
 class KillUnderLoadTest {
     private static final int PARTITIONS = 4;
     /** Records of each partition that are there before the first kill, between two and after the last. */
-    private static final int STEP = 380;
+    private static final int STEP = 500;
     private static final int WORKERS = 3;
+    private static final int POLL_RECORDS = 20;
     private static final int KILLS = 3;
 
     @Test
@@ -31,16 +32,18 @@ class KillUnderLoadTest {
             ExecutorService pool = Executors.newFixedThreadPool(WORKERS);
             List<Future<?>> workers = new ArrayList<>();
             for (int i = 0; i < WORKERS; i++) {
-                workers.add(pool.submit(new LoadWorker(broker.bootstrapServers(), "g", "load", ledger, 50)));
+                workers.add(pool.submit(new LoadWorker(broker.bootstrapServers(), "g", "load", ledger, POLL_RECORDS)));
             }
             try {
                 for (int kill = 0; kill < KILLS; kill++) {
-                    int produced = produce(broker, kill);
-                    Await.until("a quarter of the step", () -> ledger.settled() >= produced - PARTITIONS * STEP * 3 / 4);
+                    int produced = produce(broker, ledger, kill);
+                    ledger.awaitSettled(produced - PARTITIONS * STEP * 3 / 4);
                     broker.kill();
+                    int left = produced - ledger.settled();
+                    System.out.println("killed with " + left + " records left");
                     broker.start();
                 }
-                int all = produce(broker, KILLS);
+                int all = produce(broker, ledger, KILLS);
                 Await.until("the rest", () -> ledger.settled() >= all && groups.lag("g") == 0);
             } finally {
                 ledger.finish();
@@ -56,11 +59,13 @@ class KillUnderLoadTest {
         }
     }
 
-    /** Produces one more step; answers how many records there are now. */
-    private static int produce(BrokerProcess broker, int step) {
+    /** Produces one more step, which the workers then all find at once; answers how many records there are now. */
+    private static int produce(BrokerProcess broker, Ledger ledger, int step) {
+        ledger.hold(true);
         for (int partition = 0; partition < PARTITIONS; partition++) {
             Records.produce(broker.bootstrapServers(), "load", partition, step * STEP, STEP);
         }
+        ledger.hold(false);
         return (step + 1) * PARTITIONS * STEP;
     }
 }

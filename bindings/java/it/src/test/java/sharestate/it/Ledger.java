@@ -16,6 +16,7 @@ final class Ledger {
     private final List<String> comeBack = new ArrayList<>();
     private int deliveries;
     private volatile boolean finished;
+    private volatile boolean held;
 
     /** Of a first run. */
     Ledger() {
@@ -41,11 +42,13 @@ final class Ledger {
     synchronized void accepted(Collection<String> records) {
         accepted.addAll(records);
         unknown.removeAll(records);
+        notifyAll();
     }
 
     /** The answer about these was lost. */
     synchronized void unknown(Collection<String> records) {
         records.stream().filter(record -> !accepted.contains(record)).forEach(unknown::add);
+        notifyAll();
     }
 
     /** Records accepted with an answer. */
@@ -58,9 +61,29 @@ final class Ledger {
         return accepted.size() + unknown.size();
     }
 
+    /** Waits, and goes on at once when so many records are settled. */
+    synchronized void awaitSettled(int records) throws Exception {
+        Await.untilBlocking(records + " settled records", () -> {
+            if (settled() < records) {
+                wait(100);
+            }
+            return settled() >= records;
+        });
+    }
+
     /** Accepted records that were delivered again. */
     synchronized List<String> comeBack() {
         return List.copyOf(comeBack);
+    }
+
+    /** Tells the workers to take nothing, or to go on. */
+    void hold(boolean on) {
+        held = on;
+    }
+
+    /** Whether workers shall take nothing. */
+    boolean isHeld() {
+        return held;
     }
 
     /** Tells the workers to stop. */

@@ -32,9 +32,13 @@ final class LoadWorker implements Callable<Void> {
     }
 
     @Override
-    public Void call() {
+    public Void call() throws InterruptedException {
         try (Member member = new Member(bootstrapServers, group, pollRecords, topic)) {
             while (!ledger.isFinished()) {
+                if (ledger.isHeld()) {
+                    Thread.sleep(10);
+                    continue;
+                }
                 Map<Integer, List<String>> batch = new HashMap<>();
                 for (ConsumerRecord<String, String> record : member.consumer().poll(POLL)) {
                     ledger.delivered(record.value());
