@@ -13,8 +13,10 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.UUID;
 import java.util.stream.LongStream;
@@ -57,6 +59,7 @@ class LeaveTest {
                 assertEquals(entry.getValue(), came, entry.getKey());
                 deliveries += came.size();
             }
+            assertUntouchedPartitionsServe(broker);
             System.out.println("counts: leave share-partitions=" + wanted.size() + " deliveries=" + deliveries
                     + " different=0");
         }
@@ -145,6 +148,28 @@ class LeaveTest {
         try (Member member = new Member(broker.bootstrapServers(), words[0], RECORDS, words[1])) {
             // Two groups read each topic, and each has a last record of its own.
             return member.takeBefore(last).stream().filter(delivery -> delivery.offset() < RECORDS).sorted().toList();
+        }
+    }
+
+    /** Also share partitions of which nothing was ever delivered: their rows hold no offset yet. */
+    private static void assertUntouchedPartitionsServe(BrokerProcess broker) throws Exception {
+        for (String group : GROUPS) {
+            Set<String> missing = new HashSet<>();
+            for (int i = 0; i < TOPICS.size(); i++) {
+                for (int partition = 0; partition < TOPICS.size(); partition++) {
+                    missing.add(Records.produceLast(broker.bootstrapServers(), TOPICS.get(i), partition));
+                }
+            }
+            try (Member member = new Member(broker.bootstrapServers(), group, RECORDS, TOPICS.toArray(String[]::new))) {
+                Await.untilBlocking("records of all partitions in " + group, () -> {
+                    for (ConsumerRecord<String, String> record : member.consumer().poll(Duration.ofMillis(500))) {
+                        member.consumer().acknowledge(record, ACCEPT);
+                        missing.remove(record.value());
+                    }
+                    member.commit();
+                    return missing.isEmpty();
+                });
+            }
         }
     }
 
