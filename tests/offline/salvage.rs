@@ -188,7 +188,7 @@ fn a_whole_store_is_salvaged_only_by_force_and_loses_nothing() {
 #[test]
 fn an_interrupted_salvage_is_gone_on_with_and_not_cut() {
     let Killed { disk, .. } = killed(true);
-    let note = SalvageNote { next_lsn: 1 << 40, incarnation: 2, rebuild: false };
+    let note = SalvageNote { kept_lsn: 1, next_lsn: 1 << 40, incarnation: 2, rebuild: false };
     disk.fs.set_content(Path::new("/store/SALVAGE"), &note.encode());
     let plan = disk.plan().expect("plan");
     assert_eq!((plan.condition(), plan.is_needed()), (&Condition::Interrupted, true));
