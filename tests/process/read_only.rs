@@ -92,8 +92,13 @@ fn while_running(path: &Path) {
     say(&format!("read-only-points={POINTS} acknowledged={} lost=0", record.acked.len()));
 }
 
+/// Made read-only elsewhere and then moved: mounted right there, a file that the store opens in
+/// between would keep the kernel from it.
 fn protect(path: &Path) {
-    let path = path.to_str().expect("UTF-8");
-    run("mount", &["--bind", path, path]);
-    run("mount", &["-o", "remount,bind,ro", path]);
+    let aside = path.with_extension("read-only");
+    std::fs::create_dir_all(&aside).expect("directory");
+    let (path, aside) = (path.to_str().expect("UTF-8"), aside.to_str().expect("UTF-8"));
+    run("mount", &["--bind", path, aside]);
+    run("mount", &["-o", "remount,bind,ro", aside]);
+    run("mount", &["--move", aside, path]);
 }
