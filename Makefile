@@ -9,7 +9,8 @@
 # make mutants    changes the code at random: the tests must notice
 # make coverage   which lines and branches the tests execute
 # make test-c     the C library: its tests alone, under valgrind and with sanitizers
-# make test-kafka the persister inside a real Kafka broker (Java 17, Maven)
+# make test-kafka the persister inside a real Kafka broker; TESTS=... only these
+# make bench-kafka both persisters side by side
 # make nightly    the long counts of docs/reliability.md
 # Set-up is included: what is missing is installed, or named.
 
@@ -24,7 +25,7 @@ SEED ?= 1
 FEATURES := --all-features
 CORE := --no-default-features --features testing
 
-.PHONY: all setup demo test test-core test-exhaustive lint bench torture faultshim fuzz seeded models mutants coverage test-c test-kafka nightly fixtures
+.PHONY: all setup demo test test-core test-exhaustive lint bench torture faultshim fuzz seeded models mutants coverage test-c test-kafka bench-kafka nightly fixtures
 
 all: test
 
@@ -82,10 +83,15 @@ test-c:
 	@./tools/cbindgen.sh --check
 	@./bindings/c/check.sh
 
-test-kafka: setup
+test-kafka:
+	@./tools/setup.sh javac:openjdk-17-jdk-headless mvn:maven
 	@./bindings/java/it.sh
 
-nightly: setup seeded models
+bench-kafka:
+	@./tools/setup.sh javac:openjdk-17-jdk-headless mvn:maven
+	@./bindings/java/it.sh speed
+
+nightly: setup seeded models test-kafka
 	SHARESTATE_RANDOM_SEQUENCES=100000 SHARESTATE_RETENTION_BYTES=2147483648 \
 		cargo test --locked $(FEATURES) --test txn_random --test txn_retention -- --nocapture
 	SHARESTATE_CRASH_STATES=30000 SHARESTATE_LOST_PAGES=100000 SHARESTATE_REORDERED_WRITES=10000 \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the build needs and does not find: a C++ compiler (RocksDB) and libclang (bindgen); and the
-# commands named as arguments, whose packages have the same names.
+# commands named as arguments, each with its package behind a colon where that has another name.
 # Where it cannot install, it says exactly what to install, and fails.
 set -eu
 
@@ -18,7 +18,7 @@ have_libclang() {
 }
 have_libclang || missing="$missing libclang-dev"
 for tool in "$@"; do
-    command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
+    command -v "${tool%%:*}" >/dev/null 2>&1 || missing="$missing ${tool#*:}"
 done
 
 [ -z "$missing" ] && exit 0
