@@ -9,7 +9,7 @@ use sharestate::fsio::sim::{ENOSPC, Fault, Repeat, When};
 use sharestate::fsio::{Fs, FsOp};
 use sharestate::log::{Batch, LogOptions, Prepare, Scope, scan};
 use sharestate::model::{Transition, WriteTransition};
-use sharestate::{Condition, OpenError, RepairError, Salvaged, ShareStore};
+use sharestate::{Condition, ErrorClass, OpenError, RepairError, Salvaged, ShareStore};
 
 use crate::sim::{Disk, Killed, OPEN_PRODUCER, RawFrame, frames, killed, marker, works_on};
 use crate::support::{batch, contents, key};
@@ -237,27 +237,35 @@ fn a_full_or_failing_disk_stops_a_salvage_before_anything_is_changed() {
     assert_eq!(disk.wal(), before.0, "nothing was cut");
 }
 
-/// Appends two frames, each with a write of this state, as some opening of the store would.
-fn append(disk: &Disk, last: u64, state: i8) -> Vec<RawFrame> {
+/// Kind, version and body of an entry.
+type RawEntry = (u16, u8, Vec<u8>);
+
+/// A write of this state.
+fn plain(group: &str, offset: i64, state: i8) -> RawEntry {
+    let write = Transition::Write(WriteTransition {
+        key: key(group, 0),
+        start_offset: 0,
+        delivery_complete_count: 0,
+        batches: vec![batch(offset, offset, state, 1)],
+        time_ms: 1,
+    });
+    let mut body = Vec::new();
+    let (kind, version) = codec::encode_transition(&write, &mut body).expect("encode");
+    (kind as u16, version, body)
+}
+
+/// Appends a frame for each entry, as some opening of the store would.
+fn append(disk: &Disk, last: u64, entries: &[RawEntry]) -> Vec<RawFrame> {
     let uuid = disk.plan().expect("plan").identity().uuid;
     let fs = Arc::new(disk.fs.clone());
     let wal = Path::new("/store/wal");
     let log = scan::<()>(fs, wal, uuid, 0, Scope::All, &mut |_| Ok(())).expect("scan");
     let options = LogOptions { segment_bytes: 4 << 10, relaxed: false, prepare: Prepare::Inline };
     let (mut log, _) = log.repair(Path::new("/store/quarantine"), 9, options).expect("repair");
-    for offset in [7_000, 7_001] {
-        let write = Transition::Write(WriteTransition {
-            key: key("g", 0),
-            start_offset: 0,
-            delivery_complete_count: 0,
-            batches: vec![batch(offset, offset, state, 1)],
-            time_ms: 1,
-        });
-        let mut body = Vec::new();
-        let (kind, version) = codec::encode_transition(&write, &mut body).expect("encode");
-        let mut entries = Batch::new(log.next_lsn());
-        entries.push(kind as u16, version, &body);
-        log.append(&entries).expect("append");
+    for (kind, version, body) in entries {
+        let mut batch = Batch::new(log.next_lsn());
+        batch.push(*kind, *version, body);
+        log.append(&batch).expect("append");
         log.sync().expect("sync");
     }
     drop(log);
@@ -270,7 +278,9 @@ fn a_frame_of_another_history_of_the_same_store_is_not_kept() {
     // Two histories go on from one image, with entries of the same sizes at the same places.
     let Killed { disk, last, .. } = killed(true);
     let (ours, theirs) = (disk.same(), disk.same());
-    let (frame, other) = (append(&ours, last, 2)[1].clone(), append(&theirs, last, 4)[1].clone());
+    let two = |state| [plain("g", 7_000, state), plain("g", 7_001, state)];
+    let frame = append(&ours, last, &two(2))[1].clone();
+    let other = append(&theirs, last, &two(4))[1].clone();
     assert_eq!((&frame.file, frame.offset), (&other.file, other.offset), "the same place");
     assert_eq!(ours.plan().expect("plan").condition(), &Condition::Whole);
     let bytes = theirs.wal()[&other.file].clone();
@@ -279,4 +289,52 @@ fn a_frame_of_another_history_of_the_same_store_is_not_kept() {
     });
     let (kept, loses) = salvage(&ours, "another history");
     assert_eq!((kept, loses), (last + 1, true));
+}
+
+/// Flips a bit in the frame of this LSN.
+fn rot(disk: &Disk, lsn: u64) {
+    let is_it = |frame: &RawFrame| frame.entries > 0 && frame.first_lsn == lsn;
+    let frame = frames(&disk.wal()).into_iter().find(is_it).expect("a frame");
+    disk.change(&frame.file, |bytes| bytes[frame.offset + 30] ^= 1);
+}
+
+#[test]
+fn an_entry_of_a_newer_release_is_no_damage_wherever_it_stands() {
+    let (kind, version, body) = plain("g", 7_000, 2);
+    let newer = [(kind, version + 1, body), plain("g", 7_001, 2)];
+    let Killed { disk, applied, last, .. } = killed(true);
+    append(&disk, last, &newer);
+    // None; before the snapshot, so that the newer entry would be kept; behind it, then not.
+    for rotten in [None, Some(applied - 5), Some(applied + 5)] {
+        let disk = disk.same();
+        rotten.into_iter().for_each(|lsn| rot(&disk, lsn));
+        let before = disk.wal();
+        let error = disk.plan().expect_err("another release has written it");
+        let OpenError::Entry { lsn, .. } = error else { panic!("{rotten:?}: {error}") };
+        assert_eq!((lsn, error.class()), (last + 1, ErrorClass::Rejected), "{rotten:?}: {error}");
+        assert_eq!(disk.wal(), before);
+    }
+}
+
+#[test]
+fn a_verified_entry_that_makes_no_sense_ends_what_is_kept() {
+    let (kind, version, mut cut) = plain("g", 7_000, 2);
+    cut.pop();
+    let senseless =
+        [("it does not decode", (kind, version, cut)), ("no such row", plain("no", 1, 2))];
+    for (what, entry) in senseless {
+        let Killed { disk, states, applied, last } = killed(true);
+        append(&disk, last, &[plain("g", 7_000, 2), entry, plain("g", 7_001, 2)]);
+        let later = disk.same();
+        let (kept, loses) = salvage(&disk, what);
+        assert_eq!((kept, loses), (last + 1, true), "{what}");
+        // Behind other damage it is one of those that are lost.
+        rot(&later, applied + 5);
+        let Condition::Damaged(damage) = later.plan().expect("plan").condition().clone() else {
+            panic!("{what}: not damaged")
+        };
+        assert_eq!(damage.log.lost_lsns, Some((applied + 6, last + 3)), "{what}");
+        salvage(&later, what);
+        works_on(&later, &states[applied as usize + 4], what);
+    }
 }
