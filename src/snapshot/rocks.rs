@@ -234,6 +234,10 @@ fn is_corruption(error: &rocksdb::Error) -> bool {
     if text.contains("IO error: ") && !text.contains("No such file or directory") {
         return false;
     }
+    // It asks for direct I/O by opening a file, and says this of any failure of that.
+    if text.contains("Direct I/O is not supported") {
+        return false;
+    }
     // A missing file of an existing database is damage too.
     matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::InvalidArgument)
 }
