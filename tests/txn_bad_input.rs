@@ -10,6 +10,7 @@ use sharestate::{
     AckRange, AckType, Command, DeliveryState, KeyError, Marker, Outcome, Rejection,
     SharePartitionKey, Stage, StoreError,
 };
+use support::accept;
 use uuid::Uuid;
 
 const INVALID_REQUEST: Option<i16> = Some(42);
@@ -24,20 +25,9 @@ fn key(group: &str) -> SharePartitionKey {
     SharePartitionKey::new(group, Uuid::from_u128(1), 0).expect("valid")
 }
 
-fn ack(first_offset: i64, last_offset: i64) -> AckRange {
-    AckRange {
-        first_offset,
-        last_offset,
-        ack_type: AckType::Accept,
-        commit_target: DeliveryState::ACKNOWLEDGED,
-        abort_target: DeliveryState::AVAILABLE,
-        delivery_count: 1,
-    }
-}
-
 fn reject(first_offset: i64, last_offset: i64) -> AckRange {
     let (ack_type, commit_target) = (AckType::Reject, DeliveryState::ARCHIVED);
-    AckRange { ack_type, commit_target, ..ack(first_offset, last_offset) }
+    AckRange { ack_type, commit_target, ..accept(first_offset, last_offset) }
 }
 
 fn stage(acks: impl Into<Vec<AckRange>>) -> Stage {
@@ -65,7 +55,7 @@ fn marker(producer_epoch: i16, outcome: Outcome) -> Marker {
 fn started(segment_bytes: u64) -> Real {
     let real = Real::open(real::options(segment_bytes));
     real.blocking().initialize(&key("g"), 1, 0).expect("initialize");
-    real.blocking().stage(stage([ack(0, 4)])).expect("staged");
+    real.blocking().stage(stage([accept(0, 4)])).expect("staged");
     real
 }
 
@@ -84,7 +74,7 @@ fn nothing_is_lost(mut real: Real) {
 fn epochs_outside_their_range_are_refused_in_every_call() {
     let real = started(16 << 10);
     for epoch in [i16::MIN, -1, i16::MAX] {
-        real.refuses(Stage { producer_epoch: epoch, ..stage([ack(9, 9)]) }, INVALID_REQUEST);
+        real.refuses(Stage { producer_epoch: epoch, ..stage([accept(9, 9)]) }, INVALID_REQUEST);
     }
     for (epoch, outcome) in [i16::MIN, -1].into_iter().flat_map(|epoch| BOTH.map(|o| (epoch, o))) {
         for transaction_version in [i8::MIN, 0, 1, 2, i8::MAX] {
@@ -110,7 +100,7 @@ fn the_last_epochs_stage_and_resolve_as_all_others_do() {
             producer_epoch: 32_766,
             producer_id: if two_phase { 8 } else { 9 },
             two_phase,
-            ..stage([ack(10 + i64::from(two_phase), 10 + i64::from(two_phase))])
+            ..stage([accept(10 + i64::from(two_phase), 10 + i64::from(two_phase))])
         };
         assert_eq!(blocking.stage(last(false)).expect("staged"), [(10, 10)]);
         assert_eq!(blocking.stage(last(true)).expect("staged"), [(11, 11)]);
@@ -130,7 +120,7 @@ fn the_last_epochs_stage_and_resolve_as_all_others_do() {
 #[test]
 fn an_operator_can_end_the_last_epoch_too() {
     let real = started(16 << 10);
-    let last = Stage { producer_epoch: 32_766, producer_id: 9, ..stage([ack(10, 10)]) };
+    let last = Stage { producer_epoch: 32_766, producer_id: 9, ..stage([accept(10, 10)]) };
     real.blocking().stage(last).expect("staged");
     let resolved = real.blocking().force_resolve(9, 32_766, Outcome::Abort).expect("ended");
     assert_eq!(resolved.partitions, [(key("g"), vec![(10, 10)])]);
@@ -143,15 +133,15 @@ fn an_operator_can_end_the_last_epoch_too() {
 fn ranges_that_overlap_each_other_are_refused_and_unsorted_ones_are_not() {
     let real = started(16 << 10);
     for acks in [
-        vec![ack(10, 14), ack(14, 18)],
-        vec![ack(10, 14), ack(10, 14)],
-        vec![ack(10, 20), reject(12, 12)],
-        vec![ack(30, 30), ack(10, 12), ack(11, 11)],
-        vec![ack(0, 4), ack(4, 4)],
+        vec![accept(10, 14), accept(14, 18)],
+        vec![accept(10, 14), accept(10, 14)],
+        vec![accept(10, 20), reject(12, 12)],
+        vec![accept(30, 30), accept(10, 12), accept(11, 11)],
+        vec![accept(0, 4), accept(4, 4)],
     ] {
         real.refuses(stage(acks), INVALID_REQUEST);
     }
-    let unsorted = stage([ack(30, 31), reject(10, 12), ack(13, 14)]);
+    let unsorted = stage([accept(30, 31), reject(10, 12), accept(13, 14)]);
     assert_eq!(real.blocking().stage(unsorted).expect("staged"), [(10, 14), (30, 31)]);
     nothing_is_lost(real);
 }
@@ -160,9 +150,9 @@ fn ranges_that_overlap_each_other_are_refused_and_unsorted_ones_are_not() {
 fn malformed_ranges_are_refused() {
     let real = started(16 << 10);
     let with = |change: fn(&mut AckRange)| {
-        let mut range = ack(10, 12);
+        let mut range = accept(10, 12);
         change(&mut range);
-        stage([ack(20, 20), range])
+        stage([accept(20, 20), range])
     };
     for bad in [
         with(|range| range.first_offset = -1),
@@ -179,7 +169,7 @@ fn malformed_ranges_are_refused() {
     ] {
         real.refuses(bad, INVALID_REQUEST);
     }
-    let highest = AckRange { delivery_count: i16::MAX, ..ack(i64::MAX - 1, i64::MAX - 1) };
+    let highest = AckRange { delivery_count: i16::MAX, ..accept(i64::MAX - 1, i64::MAX - 1) };
     let staged = real.blocking().stage(stage([highest])).expect("the last offset and count");
     assert_eq!(staged, [(i64::MAX - 1, i64::MAX - 1)]);
     nothing_is_lost(real);
@@ -187,8 +177,9 @@ fn malformed_ranges_are_refused() {
 
 /// ACCEPT and REJECT in turn from offset 1,000 on.
 fn alternating(count: i64) -> Vec<AckRange> {
-    let range =
-        |n: i64| if n % 2 == 0 { ack(1_000 + n, 1_000 + n) } else { reject(1_000 + n, 1_000 + n) };
+    let range = |n: i64| {
+        if n % 2 == 0 { accept(1_000 + n, 1_000 + n) } else { reject(1_000 + n, 1_000 + n) }
+    };
     (0..count).map(range).collect()
 }
 
@@ -203,7 +194,7 @@ fn two_thousand_single_offsets_of_alternating_types_are_one_entry_in_any_order()
     assert_eq!(real.logged(), logged + 1);
     assert_eq!(real.blocking().stage(stage(acks)).expect("repeated"), []);
     assert_eq!(real.logged(), logged + 1);
-    let conflicting: Vec<_> = (1_000..3_000).map(|offset| ack(offset, offset)).collect();
+    let conflicting: Vec<_> = (1_000..3_000).map(|offset| accept(offset, offset)).collect();
     real.refuses(stage(conflicting), Some(121));
     assert_eq!(real.state().partitions[&key("g")].pending.len(), 2_001);
     nothing_is_lost(real);
@@ -216,7 +207,7 @@ fn more_ranges_than_a_call_or_a_segment_can_hold_are_refused_as_such() {
     real.refuses(stage(alternating(65_536)), UNKNOWN_SERVER_ERROR); // with the range that pends
     let staged = real.blocking().stage(stage(alternating(65_535))).expect("the most there can be");
     assert_eq!(staged, [(1_000, 66_534)]);
-    real.refuses(stage([ack(500, 500)]), UNKNOWN_SERVER_ERROR);
+    real.refuses(stage([accept(500, 500)]), UNKNOWN_SERVER_ERROR);
     nothing_is_lost(real);
 
     let small = started(16 << 10);
@@ -232,7 +223,7 @@ fn more_ranges_than_a_call_or_a_segment_can_hold_are_refused_as_such() {
 fn producers_that_nobody_knows_are_answered() {
     let real = started(16 << 10);
     for producer_id in [-1, i64::MIN] {
-        real.refuses(Stage { producer_id, ..stage([ack(9, 9)]) }, INVALID_REQUEST);
+        real.refuses(Stage { producer_id, ..stage([accept(9, 9)]) }, INVALID_REQUEST);
         real.refuses(Marker { producer_id, ..marker(6, Outcome::Commit) }, INVALID_REQUEST);
         let force = Command::ForceResolve { producer_id, epoch: 5, outcome: Outcome::Abort };
         real.refuses(force, NO_CODE);
@@ -252,7 +243,7 @@ fn producers_that_nobody_knows_are_answered() {
 #[test]
 fn the_largest_producer_id_stages_and_resolves() {
     let mut real = started(16 << 10);
-    let largest = Stage { producer_id: i64::MAX, ..stage([ack(9, 9)]) };
+    let largest = Stage { producer_id: i64::MAX, ..stage([accept(9, 9)]) };
     real.blocking().stage(largest).expect("staged");
     real.checkpoint();
     real.kill_and_open();
@@ -297,7 +288,7 @@ fn ids_of_the_greatest_length_are_kept_and_longer_ones_refused() {
             key: long.clone(),
             transactional_id: "t".repeat(32_767),
             member_id: "m".repeat(32_767),
-            ..stage([ack(3, 3)])
+            ..stage([accept(3, 3)])
         };
         assert_eq!(real.blocking().stage(stage).expect("staged"), [(3, 3)]);
         real.checkpoint();
@@ -309,8 +300,11 @@ fn ids_of_the_greatest_length_are_kept_and_longer_ones_refused() {
     let (g, longer) = ("g".repeat(32_768), "x".repeat(32_768));
     let error = SharePartitionKey::new(g, Uuid::from_u128(1), 0).expect_err("too long");
     assert_eq!(error, KeyError::GroupTooLong { bytes: 32_768 });
-    real.refuses(Stage { transactional_id: longer.clone(), ..stage([ack(9, 9)]) }, INVALID_REQUEST);
-    real.refuses(Stage { member_id: longer, ..stage([ack(9, 9)]) }, INVALID_REQUEST);
+    real.refuses(
+        Stage { transactional_id: longer.clone(), ..stage([accept(9, 9)]) },
+        INVALID_REQUEST,
+    );
+    real.refuses(Stage { member_id: longer, ..stage([accept(9, 9)]) }, INVALID_REQUEST);
     assert_eq!(real.state().partitions.len(), 4);
     nothing_is_lost(real);
 }

@@ -3,7 +3,8 @@
 # Fails when one finds something: says where the input is and how to repeat it. What grows goes under the target
 # directory, nothing into the tree.
 #
-# An input may take 256 MiB of memory (libFuzzer's limits) and 100 ms of processor time, a second where it plays a history (fuzz/src/bounded.rs).
+# An input may take 256 MiB of memory (libFuzzer's limits) and 100 ms of processor time, a second where it plays a
+# history (fuzz/src/bounded.rs).
 set -eu
 cd "$(dirname "$0")/.."
 seconds="${1:-60}"

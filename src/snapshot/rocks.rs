@@ -228,9 +228,12 @@ fn check_manifest(db: &DB, path: &Path) -> Result<(), SnapshotError> {
 }
 
 fn is_corruption(error: &rocksdb::Error) -> bool {
+    is_damage(&error.kind(), error.as_ref())
+}
+
+fn is_damage(kind: &ErrorKind, text: &str) -> bool {
     // What the system said of a file comes wrapped into other kinds, such as "Invalid argument:
     // Found options incompatible with filesystem: IO error: ...: Too many open files".
-    let text: &str = error.as_ref();
     if text.contains("IO error: ") && !text.contains("No such file or directory") {
         return false;
     }
@@ -239,7 +242,7 @@ fn is_corruption(error: &rocksdb::Error) -> bool {
         return false;
     }
     // A missing file of an existing database is damage too.
-    matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::InvalidArgument)
+    matches!(kind, ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::InvalidArgument)
 }
 
 fn storage_error(path: &Path, operation: &'static str, error: &rocksdb::Error) -> SnapshotError {
@@ -398,6 +401,28 @@ impl RowStore for RocksRows {
                 .into_iter()
                 .map(|family| self.estimate(family, properties::TOTAL_SST_FILES_SIZE))
                 .sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_is_no_damage_however_rocksdb_wraps_it() {
+        let wrapped = "Found options incompatible with filesystem: IO error: While open a file for \
+                       random read: /db/OPTIONS-000007";
+        for (kind, text, damage) in [
+            (ErrorKind::IOError, "While fdatasync: /db/000004.log: Input/output error", false),
+            (ErrorKind::InvalidArgument, &format!("{wrapped}: Too many open files"), false),
+            (ErrorKind::InvalidArgument, &format!("{wrapped}: No such file or directory"), true),
+            (ErrorKind::InvalidArgument, "Direct I/O is not supported by the specified DB.", false),
+            (ErrorKind::InvalidArgument, "Column family not found: producer", true),
+            (ErrorKind::Corruption, "block checksum mismatch", true),
+            (ErrorKind::NotFound, "/db/CURRENT", true),
+        ] {
+            assert_eq!(is_damage(&kind, text), damage, "{text}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sharestate::fsio::sim::PageModel;
 use sharestate::{Condition, ErrorClass, OpenError, RepairError, Salvaged};
 
-use crate::sim::{Disk, Killed, RawFrame, frames, killed, works_on};
+use crate::sim::{Disk, Killed, frames, killed, works_on};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -106,12 +106,7 @@ fn rot_that_comes_before_a_salvage_goes_on_is_told_and_the_copies_make_it_good()
     for (lsn, checkpoint, clear) in [(40, true, false), (30, false, true)] {
         let Killed { disk, states, applied, .. } = killed(checkpoint);
         let frames = frames(&disk.wal());
-        let rot = |disk: &Disk, lsn: u64| {
-            let is_it = |frame: &&RawFrame| frame.first_lsn == lsn && frame.entries > 0;
-            let frame = frames.iter().find(is_it).expect("a frame");
-            disk.change(&frame.file, |bytes| bytes[frame.offset + 30] ^= 1);
-        };
-        rot(&disk, lsn);
+        disk.rot(lsn);
         if clear {
             disk.rows.clear();
         }
@@ -120,7 +115,7 @@ fn rot_that_comes_before_a_salvage_goes_on_is_told_and_the_copies_make_it_good()
         for frame in kept.filter(|frame| clear || frame.first_lsn > applied) {
             let context = format!("rot at {lsn}, then at {}", frame.first_lsn);
             let worse = begun.same();
-            rot(&worse, frame.first_lsn);
+            worse.rot(frame.first_lsn);
             let before = worse.wal();
             let error = worse.plan().expect("plan").salvage(false).expect_err(&context);
             let RepairError::Open(OpenError::LessThanPromised { kept_lsn, found_lsn, ref copy }) =

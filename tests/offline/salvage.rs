@@ -291,13 +291,6 @@ fn a_frame_of_another_history_of_the_same_store_is_not_kept() {
     assert_eq!((kept, loses), (last + 1, true));
 }
 
-/// Flips a bit in the frame of this LSN.
-fn rot(disk: &Disk, lsn: u64) {
-    let is_it = |frame: &RawFrame| frame.entries > 0 && frame.first_lsn == lsn;
-    let frame = frames(&disk.wal()).into_iter().find(is_it).expect("a frame");
-    disk.change(&frame.file, |bytes| bytes[frame.offset + 30] ^= 1);
-}
-
 #[test]
 fn an_entry_of_a_newer_release_is_no_damage_wherever_it_stands() {
     let (kind, version, body) = plain("g", 7_000, 2);
@@ -307,7 +300,7 @@ fn an_entry_of_a_newer_release_is_no_damage_wherever_it_stands() {
     // None; before the snapshot, so that the newer entry would be kept; behind it, then not.
     for rotten in [None, Some(applied - 5), Some(applied + 5)] {
         let disk = disk.same();
-        rotten.into_iter().for_each(|lsn| rot(&disk, lsn));
+        rotten.into_iter().for_each(|lsn| disk.rot(lsn));
         let before = disk.wal();
         let error = disk.plan().expect_err("another release has written it");
         let OpenError::Entry { lsn, .. } = error else { panic!("{rotten:?}: {error}") };
@@ -329,7 +322,7 @@ fn a_verified_entry_that_makes_no_sense_ends_what_is_kept() {
         let (kept, loses) = salvage(&disk, what);
         assert_eq!((kept, loses), (last + 1, true), "{what}");
         // Behind other damage it is one of those that are lost.
-        rot(&later, applied + 5);
+        later.rot(applied + 5);
         let Condition::Damaged(damage) = later.plan().expect("plan").condition().clone() else {
             panic!("{what}: not damaged")
         };

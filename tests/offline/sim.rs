@@ -89,6 +89,13 @@ impl Disk {
         change(&mut bytes);
         self.fs.set_content(&path, &bytes);
     }
+
+    /// Flips a bit in the header of the frame whose entries begin with this LSN.
+    pub fn rot(&self, lsn: u64) {
+        let is_it = |frame: &RawFrame| frame.first_lsn == lsn && frame.entries > 0;
+        let frame = frames(&self.wal()).into_iter().find(is_it).expect("a frame");
+        self.change(&frame.file, |bytes| bytes[frame.offset + 30] ^= 1);
+    }
 }
 
 /// A store that was killed, and what it held after every LSN.

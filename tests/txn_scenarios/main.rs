@@ -43,18 +43,6 @@ pub fn key(partition: i32) -> SharePartitionKey {
     SharePartitionKey::new("group", Uuid::from_u128(1), partition).expect("valid")
 }
 
-/// ACCEPT of records in their first delivery.
-pub fn accept(first_offset: i64, last_offset: i64) -> AckRange {
-    AckRange {
-        first_offset,
-        last_offset,
-        ack_type: AckType::Accept,
-        commit_target: DeliveryState::ACKNOWLEDGED,
-        abort_target: DeliveryState::AVAILABLE,
-        delivery_count: 1,
-    }
-}
-
 /// REJECT of records in their first delivery, in a group without a dead-letter queue.
 pub fn reject(first_offset: i64, last_offset: i64) -> AckRange {
     AckRange {
@@ -69,7 +57,7 @@ pub fn delivered(delivery_count: i16, ack: AckRange) -> AckRange {
     AckRange { delivery_count, ..ack }
 }
 
-pub use support::batch;
+pub use support::{accept, batch};
 
 /// A stage of [`PID`] at epoch 0 into `key(0)`, to be varied.
 pub fn stage(acks: impl Into<Vec<AckRange>>) -> Stage {

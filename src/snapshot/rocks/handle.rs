@@ -23,8 +23,9 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Room that opening for writing wants at least: a manifest, options, a log file.
 const ROOM_BYTES: u64 = 64 << 10;
 
-/// RocksDB deletes files of such a name when it opens: a kill leaves nothing behind.
-const ROOM_FILE: &str = "000000.dbtmp";
+/// RocksDB deletes a temporary file when it opens, so a kill leaves nothing behind; but none with
+/// the number 0, which stands for "no manifest is being written".
+const ROOM_FILE: &str = "000001.dbtmp";
 
 /// The handle in use.
 pub(super) struct Handle {
@@ -142,7 +143,7 @@ mod tests {
     use std::path::Path;
 
     use super::super::{META_APPLIED, RocksMode, RocksRows};
-    use super::{Access, SnapshotError};
+    use super::{Access, Fs as _, OpenMode, RealFs, SnapshotError};
     use crate::snapshot::{Family, RowOp, RowReader as _, RowStore as _};
 
     const CACHE_BYTES: usize = 1 << 20;
@@ -175,6 +176,17 @@ mod tests {
         rows.revive().expect("nothing is in the way");
         assert!(!rows.handle.has_failed() && is_read(&rows));
         applied(&rows, 8);
+    }
+
+    #[test]
+    fn what_a_kill_leaves_of_asking_for_room_is_gone_after_the_next_opening() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("db");
+        drop(rows(&path));
+        let left = path.join(super::ROOM_FILE);
+        RealFs.open(&left, OpenMode::CreateNew).expect("create");
+        let rows = RocksRows::open(&path, &RocksMode::ReadWrite, CACHE_BYTES).expect("open");
+        assert!(!RealFs.exists(&left).expect("look") && is_read(&rows));
     }
 
     #[test]
